@@ -224,7 +224,6 @@ def merged(circuit: Circuit, kept: int, dropped: int) -> Circuit:
             child_ptr=np.delete(circuit.child_ptr, dropped),
             child=child - (child > dropped).astype(np.int32),
             leaf_of=leaf_of - (leaf_of > row).astype(np.int32),
-            leaf_var_ptr=circuit.leaf_var_ptr[:-1],
             **{name: np.delete(getattr(circuit, name), row) for name in leaf_table},
         )
     )

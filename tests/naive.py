@@ -289,7 +289,7 @@ def leaf_family(circuit: Circuit, leaf: int) -> str:
 
 def leaf_column(circuit: Circuit, leaf: int) -> int:
     """Return the column of a leaf."""
-    return int(circuit.leaf_var[circuit.leaf_var_ptr[leaf]])
+    return int(circuit.leaf_var[leaf])
 
 
 def leaf_theta(circuit: Circuit, schema: Schema, params: Params, leaf: int) -> np.ndarray | Pieces:

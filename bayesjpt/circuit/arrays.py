@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesjpt.numerics.jit import read_only
+
 LATENT = 0
 LIKELIHOOD = 1
 HARD = 2
@@ -45,8 +47,8 @@ class Circuit(NamedTuple):
         Row in the leaf table, -1 for inner nodes.
     leaf_family : int16 (n_leaf,)
         Number in `bayesjpt.families.registry`.
-    leaf_var_ptr : int32 (n_leaf + 1,), leaf_var : int32 (n_leaf_var,)
-        The column of each leaf; one each.
+    leaf_var : int32 (n_leaf,)
+        The column of each leaf.
     leaf_cell : int32 (n_leaf,)
         Number of the cell to which the leaf is truncated, -1 for the whole domain.
     cell : float64 (2 n_cell,)
@@ -69,7 +71,6 @@ class Circuit(NamedTuple):
     child: np.ndarray
     leaf_of: np.ndarray
     leaf_family: np.ndarray
-    leaf_var_ptr: np.ndarray
     leaf_var: np.ndarray
     leaf_cell: np.ndarray
     cell: np.ndarray
@@ -96,11 +97,6 @@ class Circuit(NamedTuple):
     @property
     def n_theta(self) -> int:
         return self.start_theta.size
-
-    @property
-    def is_truncated(self) -> bool:
-        """Whether some leaf is truncated to a cell."""
-        return bool((self.leaf_cell >= 0).any())
 
     @property
     def shares_parameters(self) -> bool:
@@ -164,3 +160,8 @@ class Params(NamedTuple):
 def start_params(circuit: Circuit) -> Params:
     """Return the learner's estimate as Params."""
     return Params(circuit.start_log_weight, circuit.start_theta)
+
+
+def read_only_arrays(circuit: Circuit) -> Circuit:
+    """Return the same circuit of views that cannot be written to, for which kernels are compiled once."""
+    return Circuit(*map(read_only, circuit))

@@ -57,7 +57,6 @@ def average(points: Sequence[tuple[Circuit, Params]]) -> tuple[Circuit, Params]:
         child=np.concatenate([joined("child", "node"), roots]).astype(np.int32),
         leaf_of=np.append(joined("leaf_of", "leaf"), -1).astype(np.int32),
         leaf_family=joined("leaf_family"),
-        leaf_var_ptr=np.arange(before["leaf"][-1] + 1, dtype=np.int32),
         leaf_var=joined("leaf_var"),
         leaf_cell=joined("leaf_cell", "cell"),
         cell=joined("cell"),

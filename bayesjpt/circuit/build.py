@@ -371,7 +371,6 @@ def build_circuit(
         child=np.array(parts.child, np.int32),
         leaf_of=np.array(parts.leaf_of, np.int32),
         leaf_family=np.array(parts.family, np.int16),
-        leaf_var_ptr=np.arange(len(parts.var) + 1, dtype=np.int32),
         leaf_var=np.array(parts.var, np.int32),
         leaf_cell=np.array(parts.cell_of, np.int32),
         cell=np.array(list(parts.cells), np.float64).ravel(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit import arrays
-from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.arrays import Circuit, read_only_arrays
 from bayesjpt.circuit.plan import ATOM
 from bayesjpt.circuit.possible import possible
 from bayesjpt.circuit.scope import scope_sizes
@@ -25,6 +25,7 @@ def check_circuit(circuit: Circuit, n_column: int) -> None:
     and constants lie inside their arrays; cells are intervals.
     """
     check_shapes(circuit)
+    circuit = read_only_arrays(circuit)
     _check_order(circuit)
     _check_leaves(circuit, n_column)
     _check_scopes(circuit, n_column)
@@ -43,15 +44,11 @@ def check_shapes(c: Circuit) -> None:
     for name, size in (("leaf_of", c.n_node), ("child_ptr", c.n_node + 1), ("start_log_weight", c.n_edge)):
         if getattr(c, name).size != size:
             _fail(f"{name} has {getattr(c, name).size} entries", str(size))
-    for name in ("leaf_cell", "theta_at", "theta_len", "const_at", "const_len"):
+    for name in ("leaf_var", "leaf_cell", "theta_at", "theta_len", "const_at", "const_len"):
         if getattr(c, name).size != c.n_leaf:
             _fail(f"{name} has {getattr(c, name).size} entries", f"one a leaf ({c.n_leaf})")
-    if c.leaf_var_ptr.size != c.n_leaf + 1:
-        _fail(f"leaf_var_ptr has {c.leaf_var_ptr.size} entries", f"one a leaf and one more ({c.n_leaf + 1})")
     if c.child_ptr[0] != 0 or c.child_ptr[-1] != c.n_edge or (np.diff(c.child_ptr) < 0).any():
         _fail("child_ptr does not partition the edges", "ascending offsets from 0 to the number of edges")
-    if c.leaf_var.size != c.n_leaf or not np.array_equal(c.leaf_var_ptr, np.arange(c.n_leaf + 1)):
-        _fail("leaf_var_ptr does not give each leaf one column", "offsets 0, 1, 2, ...: one column a leaf")
     unknown = ~np.isin(c.kind, list(arrays.KIND_NAMES))
     if unknown.any():
         known = ", ".join(f"{code} ({name})" for code, name in arrays.KIND_NAMES.items())
@@ -148,7 +145,7 @@ def check_samplable(circuit: Circuit, schema: Schema) -> None:
     intervals = circuit.leaf_interval()
     for leaf in np.flatnonzero(circuit.leaf_cell >= 0):
         family = registry.FAMILIES[circuit.leaf_family[leaf]]
-        column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[leaf]]]
+        column = schema.columns[circuit.leaf_var[leaf]]
         lo, hi = intervals[leaf]
         if lo == hi and column.base == "real" and family.name != ATOM:
             _refuse_sampling(f"a leaf of column {column.name!r} that is known to be {lo:g}")
@@ -183,7 +180,7 @@ def check_leaves_fit(circuit: Circuit, schema: Schema) -> None:
             f"a dictionary of column {schema.columns[column].name!r} does not hold its atoms",
             f"a leaf of the family {ATOM!r} in every dictionary of the column",
         )
-    column_of = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
+    column_of = circuit.leaf_var
     alike = np.stack([circuit.leaf_family, column_of, circuit.const_at, circuit.const_len, circuit.theta_len])
     _, different = np.unique(alike, axis=1, return_index=True)
     for leaf in np.sort(different).tolist():
@@ -211,7 +208,7 @@ def _slots_without_atoms(circuit: Circuit, schema: Schema) -> list[int]:
     slot = node_of.copy()
     for edge in np.flatnonzero(circuit.kind[parent] == arrays.LIKELIHOOD):
         slot[circuit.leaf_of[circuit.child[edge]]] = parent[edge]
-    column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
+    column = circuit.leaf_var
     lacking = ~np.isin(slot, slot[atoms]) & with_atoms[column] & (circuit.leaf_cell < 0)
     return column[lacking].tolist()
 

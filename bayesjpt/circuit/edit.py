@@ -158,7 +158,6 @@ class _Builder:
                 -1,
             ).astype(np.int32),
             leaf_family=old.leaf_family[leaf_from],
-            leaf_var_ptr=np.arange(leaf_from.size + 1, dtype=np.int32),
             leaf_var=new_column[old.leaf_var[leaf_from]].astype(np.int32),
             leaf_cell=leaf_cell,
             cell=cells,
@@ -225,10 +224,6 @@ def _start(edit: Edit, start_log_weight: np.ndarray) -> np.ndarray:
         ]
         out[edges.start : edges.stop] = prior - np.logaddexp.reduce(prior)
     return out
-
-
-def _single(edges: range) -> list[Sequence[int]]:
-    return [(edge,) for edge in edges]
 
 
 # --- fewer columns ---------------------------------------------------------------------------------------------------

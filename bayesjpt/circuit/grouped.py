@@ -115,7 +115,6 @@ def repeat_structure(circuit: Circuit, schema: Schema, n_group: int) -> Grouped:
         child=np.concatenate([place[np.maximum(group_of, 0), circuit.child[flat]], last, products]).astype(np.int32),
         leaf_of=nodes(circuit.leaf_of, circuit.n_leaf + np.arange(n_group), nothing, -1),
         leaf_family=leaves(circuit.leaf_family, registry.number("label")),
-        leaf_var_ptr=np.arange(circuit.n_leaf + n_group + 1, dtype=np.int32),
         leaf_var=leaves(circuit.leaf_var, len(schema)),
         leaf_cell=leaves(circuit.leaf_cell, -1),
         cell=circuit.cell,

@@ -192,7 +192,7 @@ def _node_names(circuit: Circuit, schema: Schema, parent: np.ndarray) -> list[st
             names[node] = f"P{node}"
         elif kind == arrays.LIKELIHOOD or (kind == arrays.LEAF and not inside[node]):
             leaf_node = node if kind == arrays.LEAF else circuit.child[circuit.child_ptr[node]]
-            column = schema.columns[circuit.leaf_var[circuit.leaf_var_ptr[circuit.leaf_of[leaf_node]]]].name
+            column = schema.columns[circuit.leaf_var[circuit.leaf_of[leaf_node]]].name
             names[node] = f"{column}[{seen.get(column, 0)}]"
             seen[column] = seen.get(column, 0) + 1
             if kind == arrays.LIKELIHOOD:

@@ -139,7 +139,6 @@ def expand(network: Network, schema: Schema, count: np.ndarray, ess: float) -> E
         child=child,
         leaf_of=leaf_of,
         leaf_family=np.full(n_leaf, registry.number("label"), np.int16),
-        leaf_var_ptr=np.arange(n_leaf + 1, dtype=np.int32),
         leaf_var=leaf_column.astype(np.int32),
         leaf_cell=np.full(n_leaf, -1, np.int32),
         cell=np.empty(0),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesjpt.circuit import arrays
-from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.arrays import Circuit, read_only_arrays
 from bayesjpt.circuit.routes import routes
 from bayesjpt.families import registry
 from bayesjpt.families.features import offset_and_scale
@@ -168,6 +168,7 @@ class Plan(NamedTuple):
 
 def make_plan(circuit: Circuit, schema: Schema) -> Plan:
     """Return the Plan of a circuit over the columns of a schema."""
+    circuit = read_only_arrays(circuit)
     parent = circuit.edge_parent()
     families = [registry.FAMILIES[number] for number in circuit.leaf_family]
     theta_len = circuit.theta_len
@@ -301,7 +302,7 @@ def _cells(circuit: Circuit, schema: Schema, features: dict[str, np.ndarray]) ->
     resolution = np.array([schema.columns[var].resolution for var in circuit.leaf_var])
     resolution = np.where(real & ~atom, resolution, 0.0)
     leaf_lo, leaf_hi = np.empty(lower.size), np.empty(lower.size)
-    fill_ends(lower, upper, (offset, scale, resolution), leaf_lo, leaf_hi)
+    fill_ends(np.ascontiguousarray(lower), np.ascontiguousarray(upper), (offset, scale, resolution), leaf_lo, leaf_hi)
     return {
         "leaf_cut": leaf_cut,
         "leaf_update": np.array(update, np.int32),

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.circuit import arrays
-from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.arrays import Circuit, read_only_arrays
 from bayesjpt.families import registry
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import kernel, read_only
 
 LABEL_FAMILIES = (registry.number("categorical"), registry.number("label"))
 """Families of labels whose constants are the codes, and then which of them may occur."""
@@ -105,7 +105,8 @@ class Possible(NamedTuple):
 
     def split_columns(self, circuit: Circuit) -> np.ndarray:
         """Return int32 (n_node,): the column that decides at each hard sum of several children; -1 elsewhere."""
-        return _split_columns(*self._search(), *self._flags(), circuit.kind, circuit.child_ptr, circuit.child)
+        graph = map(read_only, (circuit.kind, circuit.child_ptr, circuit.child))
+        return _split_columns(*self._search(), *self._flags(), *graph)
 
     def _flags(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the first and the last flags of columns that share their words, uint64 (n_word,), and int64
@@ -131,6 +132,7 @@ class Possible(NamedTuple):
 
 def possible(circuit: Circuit) -> Possible:
     """Return what can reach each node of a circuit. Cost: n_edge times the columns that leaves restrict, in words."""
+    circuit = read_only_arrays(circuit)
     column = circuit.leaf_var.astype(np.int64)
     lower, upper = circuit.leaf_interval().T.copy()
     listed = np.isin(circuit.leaf_family, LABEL_FAMILIES)

@@ -108,7 +108,7 @@ def _hyper_of_leaves(circuit: Circuit, schema: Schema, prior: str) -> tuple[np.n
         family = registry.FAMILIES[number]
         if prior not in family.priors:
             raise ModelError(f"family {family.name} has no prior {prior!r}", f"one of {', '.join(family.priors)}")
-    columns = circuit.leaf_var[circuit.leaf_var_ptr[:-1]].tolist()
+    columns = circuit.leaf_var.tolist()
     blocks = []
     for leaf, (number, column) in enumerate(zip(circuit.leaf_family.tolist(), columns, strict=True)):
         at = circuit.theta_at[leaf]

@@ -75,18 +75,15 @@ def reached(
 
 def _queried(circuit: Circuit, columns: Collection[int]) -> np.ndarray:
     """Return bool (n_leaf,): whether a leaf is about one of the columns."""
-    chosen = np.isin(circuit.leaf_var, list(columns))
-    return np.logical_or.reduceat(chosen, circuit.leaf_var_ptr[:-1])
+    return np.isin(circuit.leaf_var, list(columns))
 
 
 def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
     """Return bool (n_leaf,): whether a leaf's cell holds some of the values."""
     lower, upper = circuit.leaf_interval().T
-    alone = np.diff(circuit.leaf_var_ptr) == 1
-    column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
     possible = np.ones(circuit.n_leaf, bool)
     for target, intervals in values.items():
-        leaves = np.flatnonzero(alone & (column == target))
+        leaves = np.flatnonzero(circuit.leaf_var == target)
         lo = np.maximum(intervals[:, 0], lower[leaves, None])
         hi = np.minimum(intervals[:, 1], upper[leaves, None])
         possible[leaves] = (lo <= hi).any(axis=1)
@@ -120,7 +117,6 @@ def _taken(circuit: Circuit, kept: np.ndarray, keep_edge: np.ndarray) -> Part:
     """Return the part that holds some nodes and edges."""
     leaves = circuit.leaf_of[kept & (circuit.kind == arrays.LEAF)]
     n_children = np.bincount(circuit.edge_parent()[keep_edge], minlength=circuit.n_node)[kept]
-    variables = [circuit.leaf_var[circuit.leaf_var_ptr[k] : circuit.leaf_var_ptr[k + 1]] for k in leaves]
     edge_from = np.flatnonzero(keep_edge)
     is_leaf = circuit.kind[kept] == arrays.LEAF
     part = circuit._replace(
@@ -129,8 +125,7 @@ def _taken(circuit: Circuit, kept: np.ndarray, keep_edge: np.ndarray) -> Part:
         child=(np.cumsum(kept) - 1)[circuit.child[keep_edge]].astype(np.int32),
         leaf_of=np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32),
         leaf_family=circuit.leaf_family[leaves],
-        leaf_var_ptr=offsets([variable.size for variable in variables]),
-        leaf_var=np.concatenate([*variables, np.empty(0, np.int32)]),
+        leaf_var=circuit.leaf_var[leaves],
         leaf_cell=circuit.leaf_cell[leaves],
         theta_at=circuit.theta_at[leaves],
         theta_len=circuit.theta_len[leaves],

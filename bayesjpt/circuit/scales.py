@@ -74,7 +74,7 @@ def make_scales(circuit: Circuit, schema: Schema, hyper_at: np.ndarray, prior: s
     exponent, shift = np.zeros(int(hyper_at[-1])), np.zeros(int(hyper_at[-1]))
     groups: dict[tuple[int, int], list[int]] = {}
     if prior == "default":
-        column = circuit.leaf_var[circuit.leaf_var_ptr[:-1]]
+        column = circuit.leaf_var
         _, first = np.unique(np.stack([circuit.leaf_family, circuit.theta_at]), axis=1, return_index=True)
         # the unique pairs come sorted by family: back into the order of the leaves
         first = np.sort(first)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesjpt.circuit.arrays import Circuit
+from bayesjpt.circuit.arrays import Circuit, read_only_arrays
 from bayesjpt.numerics.bits import count_bits
 from bayesjpt.numerics.jit import kernel
 
 
 def scopes(circuit: Circuit, n_column: int) -> np.ndarray:
     """Return bool (n_node, n_column): the columns of every node's scope. Cost: n_edge * n_column."""
+    circuit = read_only_arrays(circuit)
     return _scopes(circuit.child_ptr, circuit.child, circuit.leaf_of, circuit.leaf_var, n_column)
 
 
@@ -32,6 +33,7 @@ def scope_sizes(circuit: Circuit, n_column: int) -> tuple[np.ndarray, np.ndarray
 
     Cost: n_edge * n_column / 64.
     """
+    circuit = read_only_arrays(circuit)
     size, root = _scope_sizes(circuit.child_ptr, circuit.child, circuit.leaf_of, circuit.leaf_var, n_column)
     bits = root[np.arange(n_column) // 64] >> (np.arange(n_column) % 64).astype(np.uint64)
     return size, (bits & np.uint64(1)).astype(bool)

@@ -123,7 +123,7 @@ def _dictionaries(circuit: Circuit, schema: Schema) -> list[_Dictionary]:
     for node in np.flatnonzero(circuit.kind == arrays.LIKELIHOOD):
         edges = np.arange(int(circuit.child_ptr[node]), int(circuit.child_ptr[node + 1]))
         leaves = circuit.leaf_of[circuit.child[edges]]
-        position = int(circuit.leaf_var[circuit.leaf_var_ptr[leaves[0]]])
+        position = int(circuit.leaf_var[leaves[0]])
         column, families = schema.columns[position], [registry.FAMILIES[circuit.leaf_family[leaf]] for leaf in leaves]
         types = [column.type_of_cells(family.statistical_type) for family in families]
         typed = np.array([name != "none" for name in types])

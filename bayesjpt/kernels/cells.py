@@ -22,7 +22,7 @@ from bayesjpt.kernels import rows
 from bayesjpt.kernels.coding import choose_coding, distinct_values, slot_rows
 from bayesjpt.kernels.routes import Routes, no_routes, reordered
 from bayesjpt.numerics.borrowed import by_address
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import kernel, read_only
 
 
 @by_address
@@ -416,7 +416,7 @@ def assemble(
         n_distinct - np.isin(np.arange(n_column), list(queried)).astype(np.int32),
     )
     feature, feature_at, feature_len, code, at_atom, atom_at = _arrange(
-        plan, np.ascontiguousarray(values), missing, routes.row, coded
+        plan, read_only(np.ascontiguousarray(values)), missing, routes.row, coded
     )
     if missing.size:
         # a column that an event is about counts as observed; its cells have the code of the event

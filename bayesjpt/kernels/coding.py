@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.routes import Routes
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import kernel, read_only
 
 _NARROW_RANGE = 2.0**16
 """Whole numbers within it are told apart by flags."""
@@ -86,7 +86,7 @@ def distinct_values(x: np.ndarray, observed: np.ndarray, most: float) -> np.ndar
     n_first = 4.0 * most + 64.0
     if x.size > n_first and np.unique(x[: int(n_first)]).size > most:
         return None
-    found = _distinct_labels(np.ascontiguousarray(x))
+    found = _distinct_labels(read_only(np.ascontiguousarray(x)))
     found = found if found.size else np.unique(x)
     return found if found.size <= most else None
 

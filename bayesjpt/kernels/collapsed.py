@@ -177,8 +177,8 @@ def _begin_block(plan, cells, paths, nodes, lo, n):
         for i in range(n if cells.atom_at[column] >= 0 and length > 0 else 0):
             entry = min(np.int64(entry_of(cells, column, lo + i)), length - 1)
             paths.at_atom[column, i] = cells.at_atom[cells.atom_at[column] + entry]
-    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
-        leaf = plan.leaf_of[nodes[position] if nodes.size > 0 else np.int32(position)]
+    for position in range(nodes.size):
+        leaf = plan.leaf_of[nodes[position]]
         if leaf < 0:
             continue
         column = plan.feature_column[plan.leaf_value[leaf]]
@@ -220,10 +220,10 @@ def _log_sum(term, first, last):
 
 @inlined
 def _evaluate(plan, cells, paths, nodes, place, i):
-    """Fill log values of nodes, ascending, and terms of sums for the i-th row of a block; of all nodes for none."""
+    """Fill log values of nodes, ascending, and terms of sums for the i-th row of a block."""
     any_missing = cells.missing.shape[1] > 0
-    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
-        node = nodes[position] if nodes.size > 0 else np.int32(position)
+    for position in range(nodes.size):
+        node = nodes[position]
         if plan.node_row[node] < 0:  # a member of a dictionary, which evaluates it
             continue
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
@@ -413,7 +413,7 @@ def scan(plan, cells, paths, concentration, hyper, hyper_at, theta, key):
         Another one than that of `record`; draws are a function of it, of the row and the node.
     """
     plan, cells, paths = borrowed(plan), borrowed(cells), borrowed(paths)
-    n_row, root, segment, nodes = cells.n_row[0], plan.kind.size - 1, -1, cells.live[:0]
+    n_row, root, segment, nodes = cells.n_row[0], plan.kind.size - 1, -1, np.arange(plan.kind.size).astype(np.int32)
     lo = np.int64(0)
     while lo < n_row:
         if cells.live.size > 0 and (segment < 0 or lo >= cells.segment_ptr[segment + 1]):

@@ -97,8 +97,8 @@ def downward(plan, cells, log_weight, key, work, nodes, lo, n, edge_count):
             root_rows[i] = i
         work.n_rows[work.list_at[root]] = n
     # children have smaller numbers than their parents: when a node's turn comes, its list of rows is complete
-    for position in range((nodes.size if nodes.size > 0 else plan.kind.size) - 1, -1, -1):
-        node = nodes[position] if nodes.size > 0 else np.int32(position)
+    for position in range(nodes.size - 1, -1, -1):
+        node = nodes[position]
         size = work.n_rows[position]
         if size == 0 or work.node_at[node] < 0:
             continue

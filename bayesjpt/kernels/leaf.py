@@ -134,26 +134,6 @@ def _narrowed(plan, leaf, lo, hi):
 
 
 @kernel
-def leaf_moment(plan, theta, leaf, k, lo, hi):
-    """Return the mean (k = 1) or the variance (k = 2), in the user's units, given the leaf's cell and lo ... hi.
-
-    Without mass there it is that of a point nearby: finite, so that a weight of zero removes it. It is infinite where
-    the family has no such moment.
-    """
-    lo, hi = _narrowed(plan, leaf, lo, hi)
-    if lo == hi:
-        return lo if k == 1 else 0.0
-    family = plan.leaf_family[leaf]
-    parameters, constants = _parameters(plan, theta, leaf), _constants(plan, leaf)
-    z_lo, z_hi = _to_units(plan, leaf, lo), _to_units(plan, leaf, hi)
-    offset = plan.feature_offset[plan.leaf_value[leaf]]
-    scale = plan.feature_scale[plan.leaf_value[leaf]]
-    found = dispatch.moment(family, k, z_lo, z_hi, parameters, constants)
-    # a mean lies in its interval; rounding may carry it out
-    return min(max(offset + scale * found, lo), hi) if k == 1 else scale * (scale * found)
-
-
-@kernel
 def leaf_sample(plan, theta, leaf, lo, hi, rng):
     """Return a draw, in the user's units, given the leaf's cell and lo ... hi; it never lies outside of both."""
     lo, hi = _narrowed(plan, leaf, lo, hi)

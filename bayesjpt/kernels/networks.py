@@ -14,7 +14,7 @@ import numpy as np
 from bayesjpt.circuit.networks import Network
 from bayesjpt.kernels.gibbs import LOG_SMALLEST_WEIGHT
 from bayesjpt.numerics.draw import draw_log_dirichlet
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import kernel, read_only
 from bayesjpt.numerics.rising import log_rising
 
 _BLOCK = 256
@@ -33,12 +33,6 @@ _TREE = _LOW
 """In place of a split's column: there is none, rows have come to their tree."""
 
 
-def rows_of_codes(codes: np.ndarray) -> np.ndarray:
-    """Return codes, (n_column, n_row), row by row: uint8 (n_row, n_column) where they are that small, else int16."""
-    small = codes.max(initial=0) < 256
-    return np.ascontiguousarray(codes.T, np.uint8 if small else np.int16)
-
-
 def count_rows(network: Network, codes: np.ndarray) -> np.ndarray:
     """Return the rows of each way and table entry, int64 (n_entry,).
 
@@ -46,9 +40,9 @@ def count_rows(network: Network, codes: np.ndarray) -> np.ndarray:
     ----------
     network : Network
     codes : integers (n_row, n_column)
-        Groups of labels, of `rows_of_codes`; none is missing.
+        Groups of labels, of `circuit.trees.group_rows`; none is missing.
     """
-    count = np.zeros(network.n_entry, np.int64)
+    count, codes = np.zeros(network.n_entry, np.int64), read_only(codes)
     begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
     _count_ways(network.split, network.way_ptr, network.way, codes, count)
     _count(rows, begin, network.tree_ptr, _places(network), network.n_group, codes, count)
@@ -64,6 +58,7 @@ def fill_scores(network: Network, log_weight: np.ndarray, codes: np.ndarray, out
     log_weight : float64 (n_draw, n_entry), nats
     codes : as in `count_rows`
     """
+    codes = read_only(codes)
     begin, rows = _rows_by_part(network.split, network.way_ptr, network.way, codes)
     _score(
         rows, begin, network.split, network.way_ptr, network.way, network.tree_ptr, _places(network), network.n_group,

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.mixture import Components
 from bayesjpt.kernels.passes import Graph, down, gather_weights, make_graph, nodes_above, numbers_in
+from bayesjpt.kernels.slots import members_of, pointer
 from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import inlined, kernel
@@ -52,30 +52,16 @@ def make_targets(plan: Plan, components: Components, leaves: np.ndarray, columns
     graph = make_graph(plan, nodes_above(plan, columns) & (plan.node_row >= 0))
     at = numbers_in(graph, plan.kind.size)
     component_of = {int(leaf): number for number, leaf in enumerate(leaves)}
-    slot: list[int] = []
-    counts: list[int] = []
-    lengths: list[int] = []
-    part: list[int] = []
-    part_edge: list[int] = []
-    for column in columns:
-        nodes = plan.slot_node[plan.slot_column == column]
-        counts.append(nodes.size)
-        for n in nodes.tolist():
-            slot.append(int(at[n]))
-            if plan.kind[n] == arrays.LEAF:
-                members = [(n, -1)]
-            else:
-                members = [(int(plan.child[e]), e) for e in range(plan.child_ptr[n], plan.child_ptr[n + 1])]
-            lengths.append(len(members))
-            part += [component_of[int(plan.leaf_of[child])] for child, _ in members]
-            part_edge += [e for _, e in members]
+    of_column = [plan.slot_node[plan.slot_column == column] for column in columns]
+    slots = np.concatenate(of_column)
+    part_ptr, leaf, edge = members_of(plan, slots)
     return Targets(
         graph=graph,
-        slot_ptr=np.cumsum([0, *counts]).astype(np.int32),
-        slot=np.array(slot, np.int32),
-        part_ptr=np.cumsum([0, *lengths]).astype(np.int32),
-        part=np.array(part, np.int32),
-        part_edge=np.array(part_edge, np.int32),
+        slot_ptr=pointer([nodes.size for nodes in of_column]),
+        slot=at[slots].astype(np.int32),
+        part_ptr=part_ptr,
+        part=np.array([component_of[number] for number in leaf.tolist()], np.int32),
+        part_edge=edge,
     )
 
 

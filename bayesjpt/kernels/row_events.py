@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.boxes import Boxes, leaf_ranks
 from bayesjpt.kernels.events import fill_masses
 from bayesjpt.kernels.passes import nodes_above
 from bayesjpt.kernels.routes import block_size
+from bayesjpt.kernels.slots import members_of
 from bayesjpt.kernels.upward import fill_tables, prepare_coefficients, root_log_value, upward, upward_again
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.borrowed import borrowed, by_address, keep
@@ -53,25 +53,13 @@ class QueriedSlots(NamedTuple):
 def queried_slots(plan: Plan, boxes: Boxes, columns: np.ndarray) -> QueriedSlots:
     """Return what an event over some columns, their positions, has to evaluate for each box."""
     slot = np.flatnonzero(np.isin(plan.slot_column, columns)).astype(np.int32)
-    leaves: list[int] = []
-    edges: list[int] = []
-    lengths: list[int] = []
-    for node in plan.slot_node[slot].tolist():
-        if plan.kind[node] == arrays.LEAF:
-            leaves.append(int(plan.leaf_of[node]))
-            edges.append(-1)
-            lengths.append(1)
-            continue
-        first, last = int(plan.child_ptr[node]), int(plan.child_ptr[node + 1])
-        leaves += plan.leaf_of[plan.child[first:last]].tolist()
-        edges += range(first, last)
-        lengths.append(last - first)
+    part_ptr, leaves, edges = members_of(plan, plan.slot_node[slot])
     return QueriedSlots(
         node=np.flatnonzero(nodes_above(plan, columns) & (plan.node_row >= 0)).astype(np.int32),
         slot=slot,
-        part_ptr=np.cumsum([0, *lengths]).astype(np.int32),
+        part_ptr=part_ptr,
         part_rank=leaf_ranks(plan, boxes)[leaves],
-        part_edge=np.array(edges, np.int32),
+        part_edge=edges,
     )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from bayesjpt.circuit import arrays
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.passes import Graph, batch_size, down, gather_weights, make_graph, nodes_above, numbers_in, up
-from bayesjpt.kernels.upward import LEAF_KIND
 from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.jit import kernel
 
@@ -53,26 +52,36 @@ def make_slots(plan: Plan, columns: Sequence[int]) -> Slots:
     of_column = [plan.slot_node[plan.slot_column == column] for column in columns]
     node = np.concatenate(of_column)
     graph = make_graph(plan, nodes_above(plan, columns) & (plan.node_row >= 0))
-    leaf: list[int] = []
-    edge: list[int] = []
-    counts = []
-    for n in node.tolist():
-        edges = [-1] if plan.kind[n] == arrays.LEAF else list(range(plan.child_ptr[n], plan.child_ptr[n + 1]))
-        leaf += [int(plan.leaf_of[n if e < 0 else plan.child[e]]) for e in edges]
-        edge += edges
-        counts.append(len(edges))
+    entry_ptr, leaf, edge = members_of(plan, node)
     return Slots(
         graph=graph,
-        ptr=_pointer([part.size for part in of_column]),
+        ptr=pointer([part.size for part in of_column]),
         node=numbers_in(graph, plan.kind.size)[node],
-        entry_ptr=_pointer(counts),
-        entry_leaf=np.array(leaf, np.int32),
-        entry_edge=np.array(edge, np.int32),
+        entry_ptr=entry_ptr,
+        entry_leaf=leaf,
+        entry_edge=edge,
         n_batch=np.array([batch_size(3 * graph.node.size, node.size)], np.int64),
     )
 
 
-def _pointer(lengths: Sequence[int]) -> np.ndarray:
+def members_of(plan: Plan, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the leaves of some slots, int32: where each slot's begin, the leaves, and the edges with their weights.
+
+    A slot that is a leaf has itself alone, and the edge -1.
+    """
+    counts: list[int] = []
+    below: list[int] = []
+    edges: list[int] = []
+    for node in nodes.tolist():
+        own = list(range(plan.child_ptr[node], plan.child_ptr[node + 1]))
+        below += plan.child[own].tolist() or [node]
+        edges += own or [-1]
+        counts.append(max(len(own), 1))
+    return pointer(counts), plan.leaf_of[np.array(below, np.int64)], np.array(edges, np.int32)
+
+
+def pointer(lengths: Sequence[int]) -> np.ndarray:
+    """Return where parts of some lengths begin, one behind the other, int32 (n + 1,)."""
     return np.cumsum([0, *lengths]).astype(np.int32)
 
 
@@ -82,15 +91,7 @@ def apart(plan: Plan, columns: Sequence[int]) -> np.ndarray:
     From the root down, a product with both columns below one child hands over to it, and so does a sum with one child;
     a product that parts them makes them independent.
     """
-    scope = np.zeros((plan.kind.size, len(columns)), bool)
-    number = {column: k for k, column in enumerate(columns)}
-    for node in range(plan.kind.size):
-        if plan.kind[node] == LEAF_KIND:
-            column = int(plan.feature_column[plan.leaf_value[plan.leaf_of[node]]])
-            if column in number:
-                scope[node, number[column]] = True
-        else:
-            scope[node] = scope[plan.child[plan.child_ptr[node] : plan.child_ptr[node + 1]]].any(axis=0)
+    scope = np.stack([nodes_above(plan, [column]) for column in columns], axis=1)
     out = np.zeros((len(columns), len(columns)), bool)
     pending = [plan.kind.size - 1]
     while pending:

@@ -32,8 +32,8 @@ def accumulate_block(plan, cells, work, swaps, nodes, lo):
 
     Rows of a leaf that may swap are also added to what `swaps` holds of the other leaf.
     """
-    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
-        leaf = plan.leaf_of[nodes[position] if nodes.size > 0 else np.int32(position)]
+    for position in range(nodes.size):
+        leaf = plan.leaf_of[nodes[position]]
         size = work.n_rows[position]
         if leaf < 0 or size == 0:
             continue

@@ -78,17 +78,17 @@ def _fill_leaf(family, z, aux, x, coefficients, at_atom, cut, out):
 
 
 @kernel
-def _fill_leaves(plan, cells, work, node, n):
-    """Fill ``work.leaf`` with the log densities of a slot's leaves at the n distinct values of its column."""
+def _fill_leaves(plan, cells, work, node, lo, n):
+    """Fill ``work.leaf`` with the log densities of a slot's leaves at n values of its column, from `lo` on."""
     alone = plan.kind[node] == LEAF_KIND
     first = plan.child_ptr[node]
     for k in range(1 if alone else plan.child_ptr[node + 1] - first):
         leaf = plan.leaf_of[node if alone else plan.child[first + k]]
         column = plan.feature_column[plan.leaf_value[leaf]]
-        z, aux = cells.feature_at[plan.leaf_value[leaf]], cells.feature_at[plan.leaf_aux[leaf]]
-        raw = cells.feature_at[plan.leaf_raw[leaf]]
+        z, aux = cells.feature_at[plan.leaf_value[leaf]] + lo, cells.feature_at[plan.leaf_aux[leaf]] + lo
+        raw = cells.feature_at[plan.leaf_raw[leaf]] + lo
         # all leaves but the atom itself are masked where it has the say
-        marks = max(cells.atom_at[column], 0)
+        marks = max(cells.atom_at[column], 0) + lo
         n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
         cut = (
             plan.leaf_cut[leaf], plan.leaf_lower[leaf], plan.leaf_upper[leaf], work.log_cell[leaf],
@@ -184,7 +184,7 @@ def _close_table(plan, cells, log_weight, work, slot):
 @kernel
 def fill_table(plan, cells, log_weight, work, slot):
     """Evaluate a coded slot once per distinct value; coefficients of its leaves are prepared."""
-    _fill_leaves(plan, cells, work, plan.slot_node[slot], np.int64(cells.n_distinct[plan.slot_column[slot]]))
+    _fill_leaves(plan, cells, work, plan.slot_node[slot], 0, np.int64(cells.n_distinct[plan.slot_column[slot]]))
     _close_table(plan, cells, log_weight, work, slot)
 
 
@@ -211,7 +211,7 @@ def fill_mass_tables(plan, cells, log_weight, theta, work):
         n = np.int64(cells.n_distinct[column])
         # values without a grid are points, whose density stands for a mass
         if plan.column_resolution[column] == 0.0 and cells.half[cells.half_at[column]] == 0.0:
-            _fill_leaves(plan, cells, work, node, n)
+            _fill_leaves(plan, cells, work, node, 0, n)
         else:
             _fill_masses(plan, cells, theta, work, node, 0, n)
         _close_table(plan, cells, log_weight, work, slot)
@@ -284,15 +284,15 @@ def _take_only(plan, log_weight, work, node, n):
 @apart
 @kernel
 def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
-    """Fill the pairs of some nodes, ascending, int32, for rows ``lo:lo + n``; of all nodes where `nodes` is empty.
+    """Fill the pairs of some nodes, ascending, int32, for rows ``lo:lo + n``.
 
     By masses where `theta` is given, else by densities. A child of a hard sum that has no row of the workspace is 0.
     Where `terms` is false, the terms of sums that share their children are left out.
     """
     some_missing = cells.missing.shape[1] > 0
     ready = np.int64(-1)  # the node whose children's exponentials are at hand
-    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
-        node = nodes[position] if nodes.size > 0 else np.int32(position)
+    for position in range(nodes.size):
+        node = nodes[position]
         at = work.node_at[node]
         if at < 0:
             continue
@@ -317,29 +317,12 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
                     rows.gather(table, cells.code[cells.code_row[column], lo : lo + n], m)
                     s[:] = 1.0
             else:
-                alone = plan.kind[node] == LEAF_KIND
-                by_mass = theta.size > 0 and plan.column_resolution[column] > 0.0
-                if by_mass:
+                if theta.size > 0 and plan.column_resolution[column] > 0.0:
                     _fill_masses(plan, cells, theta, work, node, lo, n)
-                    if alone:
-                        copy_into(work.leaf[0, :n], m)
-                for k in range(0 if by_mass else (1 if alone else last - first)):
-                    leaf = plan.leaf_of[node if alone else plan.child[first + k]]
-                    z, aux = cells.feature_at[plan.leaf_value[leaf]] + lo, cells.feature_at[plan.leaf_aux[leaf]] + lo
-                    raw = cells.feature_at[plan.leaf_raw[leaf]] + lo
-                    marks = max(cells.atom_at[column], 0) + lo
-                    n_mark = n if cells.atom_at[column] >= 0 and not plan.leaf_is_atom[leaf] else 0
-                    cut = (
-                        plan.leaf_cut[leaf], plan.leaf_lower[leaf], plan.leaf_upper[leaf], work.log_cell[leaf],
-                        plan.column_log_jacobian[column],
-                    )  # fmt: skip
-                    _fill_leaf(
-                        plan.leaf_family[leaf],
-                        cells.feature[z : z + n], cells.feature[aux : aux + n], cells.feature[raw : raw + n],
-                        work.coefficient[plan.coef_at[leaf] :], cells.at_atom[marks : marks + n_mark], cut,
-                        m if alone else work.leaf[k, :n],
-                    )  # fmt: skip
-                if alone:
+                else:
+                    _fill_leaves(plan, cells, work, node, lo, n)
+                if plan.kind[node] == LEAF_KIND:
+                    copy_into(work.leaf[0, :n], m)
                     s[:] = 1.0
                 else:
                     edge = work.edge_at[first]
@@ -407,8 +390,8 @@ def _evaluate(plan, cells, log_weight, theta, work, nodes, lo, n, terms):
 @kernel
 def _mark_seen(plan, cells, work, nodes, lo, n):
     """Mark the rows with an observed cell in a node's scope; without one a sum is exactly 1, not to rounding."""
-    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
-        node = nodes[position] if nodes.size > 0 else np.int32(position)
+    for position in range(nodes.size):
+        node = nodes[position]
         if work.node_at[node] < 0:
             continue
         seen = work.seen[work.node_at[node], :n]
@@ -436,7 +419,7 @@ def upward(plan, cells, log_weight, work, lo, n):
 @apart
 @kernel
 def upward_by(plan, cells, log_weight, theta, work, lo, n, terms):
-    """Do as `upward`, by masses where `theta` is not empty, and return the nodes: none where all are needed.
+    """Do as `upward`, by masses where `theta` is not empty, and return the nodes that they need.
 
     Where `terms` is false, the terms of sums that share their children are left out.
     """
@@ -453,8 +436,7 @@ def upward_again(plan, cells, log_weight, work, nodes, lo, n):
 
     The rows are not routed: every node has its own rows of the workspace.
     """
-    if nodes.size > 0:
-        _evaluate(plan, cells, log_weight, log_weight[:0], work, nodes, lo, n, True)
+    _evaluate(plan, cells, log_weight, log_weight[:0], work, nodes, lo, n, True)
 
 
 @kernel
@@ -464,8 +446,8 @@ def upward_flat(plan, cells, log_weight, work, lo, n):
     But for hard sums, where values decide. Returns the nodes that were needed, as `upward_by`.
     """
     nodes = upward_by(plan, cells, log_weight, log_weight[:0], work, lo, n, False)
-    for position in range(nodes.size if nodes.size > 0 else plan.kind.size):
-        node = nodes[position] if nodes.size > 0 else np.int32(position)
+    for position in range(nodes.size):
+        node = nodes[position]
         if work.node_at[node] < 0:
             continue
         work.m[work.node_at[node], :n] = 0.0

@@ -97,10 +97,9 @@ def make_work(plan, cells, n_block):
 
 @kernel
 def lay_out(plan, cells, work, place):
-    """Give the nodes that the segment at a place needs their rows of buffers; return these nodes, ascending.
-
-    None are returned where all are needed: then every node has its own rows.
-    """
+    """Give the nodes that the segment at a place needs their rows of buffers; return these nodes, ascending."""
+    if cells.live.size == 0:
+        return work.list_at  # all are needed, and each has a list and rows of its own: 0, 1, 2 ...
     segment = segment_of(cells.segment_ptr, place)
     nodes = cells.live[cells.live_ptr[segment] : cells.live_ptr[segment + 1]]
     if work.segment[0] != segment:

@@ -223,6 +223,10 @@ class TruncatedRV(RandomVariable):
     draw: Callable[..., float]
     transform: Callable[[], Any]
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._print_name = (cls.name, f"\\operatorname{{{cls.name}}}")
+
     @classmethod
     def rng_fn(cls, rng, first, second, limit, size=None):
         return _batched(cls.draw, rng, (first, second, limit), size)
@@ -244,16 +248,28 @@ def _truncated_transform(op, rv):
     return op.transform()
 
 
+class Truncated:
+    """What the distributions of two parameters and a limit have in common."""
+
+    @classmethod
+    def dist(cls, first, second, limit, **kwargs):
+        return cast(Any, super()).dist([as_double(first), as_double(second), as_double(limit)], **kwargs)
+
+
+def sized(point, size):
+    """Return the support point of a variable of a size."""
+    return point if rv_size_is_none(size) else pt.full(size, point)
+
+
 class FlooredInverseGammaRV(TruncatedRV):
     """InverseGamma(alpha, beta) given that it exceeds a floor."""
 
     name = "FlooredInverseGamma"
-    _print_name = ("FlooredInverseGamma", "\\operatorname{FlooredInverseGamma}")
     draw = staticmethod(draw_inverse_gamma_above)
     transform = AboveFloor
 
 
-class FlooredInverseGamma(PositiveContinuous):
+class FlooredInverseGamma(Truncated, PositiveContinuous):
     """Inverse gamma distribution truncated below, its normaliser included.
 
     Parameters
@@ -266,13 +282,9 @@ class FlooredInverseGamma(PositiveContinuous):
 
     rv_op = FlooredInverseGammaRV()
 
-    @classmethod
-    def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([as_double(alpha), as_double(beta), as_double(floor)], **kwargs)
-
     def support_point(rv, size, alpha, beta, floor):
         point = pt.maximum(beta / (alpha + 1.0), 1.5 * floor)
-        return point if rv_size_is_none(size) else pt.full(size, point)
+        return sized(point, size)
 
     def logp(value, alpha, beta, floor):
         # without a floor the branch that is not taken would divide by 0
@@ -292,12 +304,11 @@ class FlooredGammaRV(TruncatedRV):
     """Gamma(alpha, beta) given that it exceeds a floor."""
 
     name = "FlooredGamma"
-    _print_name = ("FlooredGamma", "\\operatorname{FlooredGamma}")
     draw = staticmethod(draw_gamma_above)
     transform = AboveFloor
 
 
-class FlooredGamma(PositiveContinuous):
+class FlooredGamma(Truncated, PositiveContinuous):
     """Gamma distribution truncated below, its normaliser included.
 
     Parameters
@@ -310,13 +321,9 @@ class FlooredGamma(PositiveContinuous):
 
     rv_op = FlooredGammaRV()
 
-    @classmethod
-    def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([as_double(alpha), as_double(beta), as_double(floor)], **kwargs)
-
     def support_point(rv, size, alpha, beta, floor):
         point = pt.maximum(alpha / beta, 1.5 * floor)
-        return point if rv_size_is_none(size) else pt.full(size, point)
+        return sized(point, size)
 
     def logp(value, alpha, beta, floor):
         log_mass = pt.switch(floor > 0.0, log_gamma_tail(alpha, beta * floor), 0.0)
@@ -334,12 +341,11 @@ class CappedGammaRV(TruncatedRV):
     """Gamma(alpha, beta) given that it is at most a cap."""
 
     name = "CappedGamma"
-    _print_name = ("CappedGamma", "\\operatorname{CappedGamma}")
     draw = staticmethod(draw_gamma_below)
     transform = BelowCap
 
 
-class CappedGamma(PositiveContinuous):
+class CappedGamma(Truncated, PositiveContinuous):
     """Gamma distribution truncated above, its normaliser included.
 
     Parameters
@@ -352,13 +358,9 @@ class CappedGamma(PositiveContinuous):
 
     rv_op = CappedGammaRV()
 
-    @classmethod
-    def dist(cls, alpha, beta, upper, **kwargs):
-        return super().dist([as_double(alpha), as_double(beta), as_double(upper)], **kwargs)
-
     def support_point(rv, size, alpha, beta, upper):
         point = pt.minimum(alpha / beta, 0.5 * upper)
-        return point if rv_size_is_none(size) else pt.full(size, point)
+        return sized(point, size)
 
     def logp(value, alpha, beta, upper):
         unbounded = pt.isinf(upper)
@@ -377,12 +379,11 @@ class CappedLogNormalRV(TruncatedRV):
     """LogNormal(mu, sigma) given that it is at most a cap."""
 
     name = "CappedLogNormal"
-    _print_name = ("CappedLogNormal", "\\operatorname{CappedLogNormal}")
     draw = staticmethod(draw_log_normal_below)
     transform = BelowCap
 
 
-class CappedLogNormal(PositiveContinuous):
+class CappedLogNormal(Truncated, PositiveContinuous):
     """Log-normal distribution truncated above, its normaliser included.
 
     Parameters
@@ -395,13 +396,9 @@ class CappedLogNormal(PositiveContinuous):
 
     rv_op = CappedLogNormalRV()
 
-    @classmethod
-    def dist(cls, mu, sigma, upper, **kwargs):
-        return super().dist([as_double(mu), as_double(sigma), as_double(upper)], **kwargs)
-
     def support_point(rv, size, mu, sigma, upper):
         point = pt.minimum(pt.exp(mu), 0.5 * upper)
-        return point if rv_size_is_none(size) else pt.full(size, point)
+        return sized(point, size)
 
     def logp(value, mu, sigma, upper):
         z = (pt.log(value) - mu) / sigma
@@ -421,12 +418,11 @@ class CappedNormalRV(TruncatedRV):
     """Normal(mu, sigma) given that it is at most a cap."""
 
     name = "CappedNormal"
-    _print_name = ("CappedNormal", "\\operatorname{CappedNormal}")
     draw = staticmethod(draw_normal_below)
     transform = BelowLimit
 
 
-class CappedNormal(Continuous):
+class CappedNormal(Truncated, Continuous):
     """Normal distribution truncated above, its normaliser included.
 
     Parameters
@@ -439,13 +435,9 @@ class CappedNormal(Continuous):
 
     rv_op = CappedNormalRV()
 
-    @classmethod
-    def dist(cls, mu, sigma, upper, **kwargs):
-        return super().dist([as_double(mu), as_double(sigma), as_double(upper)], **kwargs)
-
     def support_point(rv, size, mu, sigma, upper):
         point = pt.minimum(mu, upper - 0.5 * sigma)
-        return point if rv_size_is_none(size) else pt.full(size, point)
+        return sized(point, size)
 
     def logp(value, mu, sigma, upper):
         z = (value - mu) / sigma

@@ -21,7 +21,7 @@ from bayesjpt.circuit.scope import levels
 from bayesjpt.internals import numba_njit, register_funcify_default_op_cache_key
 from bayesjpt.model.versions import ops_version
 from bayesjpt.numerics.apart import apart
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import kernel, read_only
 
 
 def placed(n: int, vectors: list[tuple[np.ndarray, Any]], otherwise: float) -> Any:
@@ -123,7 +123,7 @@ class TypeWeights(FlatOp):
 
     def perform(self, node, inputs, outputs):
         weight, _, *arrays = inputs
-        outputs[0][0] = shares_of_types(weight, *arrays)
+        outputs[0][0] = shares_of_types(weight, *map(read_only, arrays))
 
 
 @apart

@@ -11,8 +11,7 @@ import pytensor.tensor as pt
 from pymc.distributions.continuous import UnitContinuous
 from pymc.distributions.dist_math import check_parameters
 
-from bayesjpt.internals import rv_size_is_none
-from bayesjpt.model.distributions import TruncatedRV, as_double
+from bayesjpt.model.distributions import Truncated, TruncatedRV, sized
 from bayesjpt.model.transforms import AboveFloorBelowOne
 from bayesjpt.numerics.draw import draw_beta_above
 from bayesjpt.numerics.jit import kernel
@@ -59,12 +58,11 @@ class FlooredBetaRV(TruncatedRV):
     """Beta(alpha, beta) given that it exceeds a floor."""
 
     name = "FlooredBeta"
-    _print_name = ("FlooredBeta", "\\operatorname{FlooredBeta}")
     draw = staticmethod(draw_beta)
     transform = AboveFloorBelowOne
 
 
-class FlooredBeta(UnitContinuous):
+class FlooredBeta(Truncated, UnitContinuous):
     """Beta distribution truncated below, its normaliser included.
 
     Parameters
@@ -76,14 +74,10 @@ class FlooredBeta(UnitContinuous):
 
     rv_op = FlooredBetaRV()
 
-    @classmethod
-    def dist(cls, alpha, beta, floor, **kwargs):
-        return super().dist([as_double(alpha), as_double(beta), as_double(floor)], **kwargs)
-
     def support_point(rv, size, alpha, beta, floor):
         mean = alpha / (alpha + beta)
         point = pt.switch(mean > floor, mean, 0.5 * (1.0 + floor))
-        return point if rv_size_is_none(size) else pt.full(size, point)
+        return sized(point, size)
 
     def logp(value, alpha, beta, floor):
         bounded = floor > 0.0

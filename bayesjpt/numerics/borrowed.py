@@ -87,7 +87,8 @@ def _type_of(member: Any) -> types.Type:
     if isinstance(member, ByAddress):
         return member.compiled_type
     assert isinstance(member, np.ndarray)
-    return typeof(member)
+    # arrays that cannot be written to are read in the same way: no kernel is compiled for them besides
+    return typeof(member).copy(readonly=False)
 
 
 def _words(arrays: Any) -> list[int]:

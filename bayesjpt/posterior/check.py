@@ -104,25 +104,9 @@ def checked_circuit(arrays: dict[str, np.ndarray], schema: Schema) -> Circuit:
             _fail(f"array {name!r} of the circuit holds numbers out of range", f"{dtype}")
     circuit = Circuit(**typed)
     check_shapes(circuit)  # before anything is made whose size a number of the file says
-    _check_leaf_table(circuit, schema)
     check_circuit(circuit, len(schema))
-    return circuit
-
-
-def _check_leaf_table(circuit: Circuit, schema: Schema) -> None:
-    n_leaf = circuit.n_leaf
-    if circuit.leaf_var.size != n_leaf or not np.array_equal(circuit.leaf_var_ptr, np.arange(n_leaf + 1)):
-        _fail("leaves over other than one column each", "one column a leaf")
-    for name in ("theta_at", "theta_len", "const_at", "const_len"):
-        if getattr(circuit, name).size != n_leaf or (getattr(circuit, name) < 0).any():
-            _fail(f"array {name!r} of the circuit holds negative numbers or has another length", "offsets")
-    for name, size in (("theta", circuit.n_theta), ("const", circuit.const.size)):
-        at, length = (getattr(circuit, f"{name}_{what}").astype(np.int64) for what in ("at", "len"))
-        if (at + length > size).any():
-            _fail(f"offsets of {name!r} in the circuit that lie behind its end", f"at most {size}")
-    if ((circuit.leaf_var < 0) | (circuit.leaf_var >= len(schema))).any():
-        _fail("a leaf over a column that the schema does not have", f"columns 0 to {len(schema) - 1}")
     check_leaves_fit(circuit, schema)
+    return circuit
 
 
 def check_draws(params: Params, circuit: Circuit, schema: Schema) -> None:
@@ -160,7 +144,7 @@ def check_sizes(shapes: Mapping[str, tuple[int, ...]]) -> None:
         if len(shapes[name]) != 1:
             _fail(f"array {name!r} of the circuit has shape {shapes[name]}", "one axis")
     n_node, n_edge, n_leaf = (shapes[name][0] for name in ("kind", "child", "leaf_family"))
-    expected = {"child_ptr": n_node + 1, "leaf_of": n_node, "start_log_weight": n_edge, "leaf_var_ptr": n_leaf + 1}
+    expected = {"child_ptr": n_node + 1, "leaf_of": n_node, "start_log_weight": n_edge}
     expected |= dict.fromkeys(("leaf_var", "leaf_cell", "theta_at", "theta_len", "const_at", "const_len"), n_leaf)
     for name, size in expected.items():
         if shapes[name] != (size,):

@@ -45,7 +45,7 @@ class Shallow:
 def shallow(post: Posterior, position: int) -> Shallow:
     """Return a column of a posterior of one structure as a mixture of its leaves."""
     circuit = post.circuit
-    leaves = np.flatnonzero(circuit.leaf_var[circuit.leaf_var_ptr[:-1]] == position)
+    leaves = np.flatnonzero(circuit.leaf_var == position)
     node_of = circuit.leaf_node()
     groups = _groups(post)
     return Shallow(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesjpt.numerics.bits import count_bits, count_both_bits
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import kernel, read_only
 
 
 class Bins(NamedTuple):
@@ -79,7 +79,8 @@ def chow_liu(bins: Bins, rows: np.ndarray, columns: np.ndarray, ess: float) -> C
     >>> chow_liu(bins, np.arange(8), np.arange(3), 1.0).parents.tolist()
     [-1, 0, 0]
     """
-    return ChowLiu(*_chow_liu(bins.code, bins.n_bin, np.asarray(rows, np.int64), np.asarray(columns, np.int64), ess))
+    code = read_only(bins.code)
+    return ChowLiu(*_chow_liu(code, bins.n_bin, np.asarray(rows, np.int64), np.asarray(columns, np.int64), ess))
 
 
 def independent_log_likelihood(bins: Bins, rows: np.ndarray, columns: np.ndarray) -> float:

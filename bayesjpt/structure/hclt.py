@@ -123,7 +123,7 @@ def started(parents: np.ndarray, bins: Bins, n_state: int, rng: np.random.Genera
         emission.append((0.96 * spread + 0.04 * share).T)
     # no state is out of the question at the start
     transition = np.ascontiguousarray(np.maximum(transition, 1e-6))
-    return tree_of(parents, bins.n_bin, transition, np.concatenate(emission))
+    return tree_of(parents, bins.n_bin, transition, np.ascontiguousarray(np.concatenate(emission)))
 
 
 def sweep(rows: DistinctRows, tree: Tree, rng: np.random.Generator) -> tuple[Tree, Tree, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from bayesjpt.circuit.networks import Network, table_pointers
 from bayesjpt.numerics.bits import count_bits, count_both_bits
 from bayesjpt.numerics.copying import copy_into, with_room
-from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.jit import kernel, read_only
 from bayesjpt.structure.chow_liu import (
     Bins,
     information_of_two,
@@ -81,8 +81,9 @@ def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator) -> Counte
     Cost: O(n_column^2 n_row / 64) for the trees in the leaves; by entropy as much a level; by likelihood n_column
     times as much a level.
     """
+    code = read_only(bins.code)
     split, way_ptr, way, way_count, tree_ptr, column, parent, known, lo, hi, rows = _grow(
-        bins.code, bins.n_bin, np.int64(growth.select), growth.has_trees, growth.min_rows, growth.min_columns,
+        code, bins.n_bin, np.int64(growth.select), growth.has_trees, growth.min_rows, growth.min_columns,
         growth.ess, growth.subspace, rng,
     )  # fmt: skip
     table_ptr = table_pointers(tree_ptr, column, parent, bins.n_bin, way.size)
@@ -91,7 +92,7 @@ def grow_network(bins: Bins, growth: Growth, rng: np.random.Generator) -> Counte
     )
     count = np.zeros(network.n_entry, np.int64)
     copy_into(way_count, count)
-    _count_tables(bins.code, bins.n_bin, split, tree_ptr, column, parent, known, lo, hi, rows, table_ptr, count)
+    _count_tables(code, bins.n_bin, split, tree_ptr, column, parent, known, lo, hi, rows, table_ptr, count)
     return Counted(network, count)
 
 

@@ -25,7 +25,6 @@ DTYPES = {
     "child": np.int32,
     "leaf_of": np.int32,
     "leaf_family": np.int16,
-    "leaf_var_ptr": np.int32,
     "leaf_var": np.int32,
     "leaf_cell": np.int32,
     "cell": np.float64,

@@ -70,18 +70,13 @@ DAMAGES = {
     "too many parameter lengths": (lambda c: c._replace(theta_len=np.append(c.theta_len, 1)), "theta_len has"),
     "too few constant offsets": (lambda c: c._replace(const_at=c.const_at[:-1]), "const_at has"),
     "too few constant lengths": (lambda c: c._replace(const_len=c.const_len[:-1]), "const_len has"),
-    "too few variable offsets": (lambda c: c._replace(leaf_var_ptr=c.leaf_var_ptr[:-1]), "leaf_var_ptr has"),
+    "too few columns of leaves": (lambda c: c._replace(leaf_var=c.leaf_var[:-1]), "leaf_var has"),
+    "a leaf over two columns": (lambda c: c._replace(leaf_var=np.append(c.leaf_var, 0)), "leaf_var has"),
     # offsets
     "edges that begin late": (lambda c: c._replace(child_ptr=put(c.child_ptr, 0, 1)), "child_ptr"),
     "edges that end early": (lambda c: c._replace(child_ptr=put(c.child_ptr, -1, c.n_edge - 1)), "child_ptr"),
     "edges that end late": (lambda c: c._replace(child_ptr=put(c.child_ptr, -1, c.n_edge + 1)), "child_ptr"),
     "edges out of order": (lambda c: c._replace(child_ptr=put(c.child_ptr, 3, c.n_edge)), "child_ptr"),
-    "variables that end early": (
-        lambda c: c._replace(leaf_var_ptr=put(c.leaf_var_ptr, -1, c.n_leaf - 1)),
-        "leaf_var_ptr",
-    ),
-    "variables out of order": (lambda c: c._replace(leaf_var_ptr=put(c.leaf_var_ptr, 1, 3)), "leaf_var_ptr"),
-    "a leaf without variables": (lambda c: c._replace(leaf_var_ptr=put(c.leaf_var_ptr, 1, 0)), "leaf_var_ptr"),
     "parameters that end late": (lambda c: c._replace(theta_at=put(c.theta_at, -1, c.n_theta)), "parameters or const"),
     "parameters that begin below 0": (lambda c: c._replace(theta_at=put(c.theta_at, 0, -1)), "parameters or const"),
     "parameters of negative length": (lambda c: c._replace(theta_len=put(c.theta_len, 0, -1)), "parameters or const"),
@@ -94,12 +89,6 @@ DAMAGES = {
     "a kind above the last": (lambda c: c._replace(kind=put(c.kind, 0, arrays.LEAF + 1)), "of the unknown kind"),
     "a kind below the first": (lambda c: c._replace(kind=put(c.kind, 0, -1)), "of the unknown kind"),
     "a kind that no longer is": (lambda c: c._replace(kind=put(c.kind, 0, 3)), "of the unknown kind 3"),
-    "a leaf over two columns": (
-        lambda c: c._replace(
-            leaf_var_ptr=np.r_[0, c.leaf_var_ptr[1:] + 1].astype(np.int32), leaf_var=np.r_[c.leaf_var[:1], c.leaf_var]
-        ),
-        "leaf_var_ptr",
-    ),
     "a child after its parent": (lambda c: c._replace(child=put(c.child, 0, c.n_node - 1)), "edge 0 leads"),
     "a child that is its parent": (
         lambda c: c._replace(child=put(c.child, c.n_edge - 1, c.n_node - 1)),

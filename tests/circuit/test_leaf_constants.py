@@ -63,7 +63,7 @@ def test_atoms_have_no_part_in_the_knots(rng):
 def test_knots_of_a_hard_tree_lie_inside_the_cells_of_their_leaves(rng):
     table = ex.make_table((COLUMN, COUNT), 300, rng)
     circuit = bj.learn_jpt(table, rng, min_rows=30, dictionary=PIECES)
-    assert circuit.is_truncated
+    assert (circuit.leaf_cell >= 0).any()
     cells = circuit.leaf_interval()
     for leaf in range(circuit.n_leaf):
         column = table.schema.columns[circuit.leaf_var[leaf]]

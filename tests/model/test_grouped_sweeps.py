@@ -113,7 +113,6 @@ def two_labellings() -> tuple[Table, Circuit, np.ndarray]:
         child=np.array([0, 1], np.int32),
         leaf_of=np.array([0, 1, -1], np.int32),
         leaf_family=np.full(2, number, np.int16),
-        leaf_var_ptr=np.arange(3, dtype=np.int32),
         leaf_var=np.zeros(2, np.int32),
         leaf_cell=np.full(2, -1, np.int32),
         cell=np.empty(0),

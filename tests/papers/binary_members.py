@@ -21,7 +21,7 @@ import bayesjpt as bj
 from bayesjpt import defaults
 from bayesjpt.circuit.trees import codes_of
 from bayesjpt.fitting.boosting import best_share, mixed
-from bayesjpt.kernels.networks import fill_scores, mean_log_weights, rows_of_codes
+from bayesjpt.kernels.networks import fill_scores, mean_log_weights
 from bayesjpt.structure import hclt, hidden_gibbs, tree_sampling
 from bayesjpt.structure.bins import bins_of
 from bayesjpt.structure.chow_liu import Bins
@@ -60,7 +60,7 @@ class Data:
     @cached_property
     def codes(self) -> list[np.ndarray]:
         """The cells of train, valid and test, row by row."""
-        return [rows_of_codes(codes_of(part)) for part in (self.train, self.valid, self.test)]
+        return [np.ascontiguousarray(codes_of(part).T, np.uint8) for part in (self.train, self.valid, self.test)]
 
     @cached_property
     def rows(self) -> tree_sampling.Rows:

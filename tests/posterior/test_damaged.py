@@ -153,7 +153,6 @@ def test_column_with_impossible_numbers_is_refused_by_name(copy, field, value):
         ("kind", lambda kind: kind + 1),
         ("leaf_of", lambda leaf_of: leaf_of - 1),
         ("leaf_var", lambda var: var + 1),
-        ("leaf_var_ptr", lambda ptr: ptr + 1),
         ("leaf_family", lambda family: family - 1),
         ("leaf_family", lambda family: family + 1),
         ("leaf_cell", lambda cell: cell + 1),
@@ -181,7 +180,7 @@ def test_changed_array_is_refused(copy, name, change):
 def test_changed_cells_are_refused(post, tmp_path, change):
     path = tmp_path / "given.nc"
     bj.Posterior.condition(post, "real > 0.5 and count < 4").save(path)
-    assert bj.load(path).circuit.is_truncated
+    assert (bj.load(path).circuit.leaf_cell >= 0).any()
     with np.errstate(invalid="ignore"):
         rewrite(path, "cell", change)
     assert refused(path)
