@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesjpt import (
-    cli_compare,
-    cli_experts,
-    cli_learners,
-    cli_query,
-    cli_report,
-    cli_splines,
-    defaults,
-    defaults_experts,
-)
+from bayesjpt import cli_compare, cli_experts, cli_learners, cli_query, cli_report, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
@@ -166,6 +157,7 @@ def options(
 
 @app.command()
 @reads_table
+@cli_learners.learns("min_rows", "epsilon", "threshold")
 def types(
     table: TablePath,
     full: Annotated[
@@ -182,9 +174,6 @@ def types(
         typer.Option(help=f"Rows to learn from at most, drawn at random, or all: {defaults.TYPE_ROWS}."),
     ] = None,
     learner: Learner = "mspn",
-    min_rows: cli_learners.MinRows = None,
-    epsilon: cli_learners.Epsilon = None,
-    threshold: cli_learners.Threshold = None,
     structures: Annotated[
         int | None,
         typer.Option("--structures", help=f"Sample this many structures; {defaults.TYPE_STRUCTURES} for --full."),
@@ -210,6 +199,7 @@ def types(
     quiet: Quiet = False,
     *,
     reader: TableReader,
+    **of_learner: Any,
 ) -> None:
     """Tell what each column is, and how sure that is."""
     from bayesjpt import cli_types
@@ -223,7 +213,7 @@ def types(
         "families": names_of(families),
         "sampler": sampler,
     }
-    chosen |= cli_learners.given_options(learner, min_rows=min_rows, threshold=threshold, epsilon=epsilon)
+    chosen |= cli_learners.given_options(learner, **of_learner)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     began = perf_counter()
     with _warnings(quiet):
@@ -237,27 +227,11 @@ def types(
 
 @app.command()
 @reads_table
+@cli_learners.learns(*cli_learners.OPTIONS)
 def fit(
     table: TablePath,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write, netCDF.")],
     learner: Learner = "mspn",
-    min_rows: cli_learners.MinRows = None,
-    epsilon: cli_learners.Epsilon = None,
-    threshold: cli_learners.Threshold = None,
-    select: cli_learners.Select = None,
-    leaf: cli_learners.Leaf = None,
-    min_columns: cli_learners.MinColumns = None,
-    prune: cli_learners.Prune = None,
-    subspace: cli_learners.Subspace = None,
-    ess: cli_learners.Ess = None,
-    states: cli_learners.States = None,
-    components: cli_learners.Components = None,
-    edges: cli_learners.Edges = None,
-    bins: cli_splines.Bins = None,
-    n_bins: cli_splines.NBins = None,
-    order: cli_splines.Order = None,
-    p_value: cli_splines.PValue = None,
-    penalty: cli_splines.Penalty = None,
     structures: Structures = defaults.STRUCTURES,
     weights: Weights = "even",
     draws: Draws = None,
@@ -291,21 +265,18 @@ def fit(
     quiet: Quiet = False,
     *,
     reader: TableReader,
+    **of_learner: Any,
 ) -> None:
     """Fit a table and save the draws; `bayesjpt.load` and ArviZ read the file."""
     began = perf_counter()
     as_output(output, FitFileError)  # before the work
-    of_learner = {"min_rows": min_rows, "epsilon": epsilon, "threshold": threshold, "select": select, "leaf": leaf}
-    of_learner |= {"min_columns": min_columns, "prune": prune, "subspace": subspace, "n_states": states}
-    of_learner |= {"n_components": components, "edges": edges, "bins": bins, "n_bins": n_bins, "order": order}
-    of_learner |= {"p_value": p_value, "penalty": penalty}
     of_experts = {"target": target, "given": given, "depth": depth, "experts": experts}
     of_experts |= {"method": method, "ridge": ridge, "passes": passes, "grow": grow}
     of_experts |= {"branches": branches, "step": step, "series": series}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
         others |= {cli_learners.FLAGS[name].removeprefix("--"): value for name, value in of_learner.items()}
-        cli_experts.check_learner(learner, others | {"ess": ess})
+        cli_experts.check_learner(learner, others)
         of_experts |= {
             "given": cli_experts.names(given),
             "draws": draws,
@@ -323,7 +294,6 @@ def fit(
     cli_experts.check_learner(learner, of_experts)
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= cli_learners.given_options(learner, **of_learner)
-    chosen |= {} if ess is None else {"ess": cli_learners.ess_of(ess)}
     chosen["families"] = names_of(families)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     checkpoint = None if checkpoint is None else as_path(checkpoint, CheckpointError)

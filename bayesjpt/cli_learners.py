@@ -1,11 +1,12 @@
-"""Options of learners at the command line: what each is called there, and which learner has which.
+"""Options of learners at the command line: one table, from which commands take theirs.
 
-What they may be is checked with the learner. Those of `wmispn` are in `bayesjpt.cli_splines`, those of experts in
-`bayesjpt.cli_experts`.
+What the values may be is checked with the learner. Options of experts are in `bayesjpt.cli_experts`.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,51 +18,99 @@ from bayesjpt.learners import LEARNERS
 if TYPE_CHECKING:
     from bayesjpt.circuit.bdeu import BDeu
 
-Epsilon = Annotated[float | None, typer.Option(help="Learner jpt: mean squared error of a histogram's distribution.")]
-MinRows = Annotated[
-    float | None,
-    typer.Option("--min-rows", help="Learner: rows below which nothing is split; a share below 1, a count from 1."),
-]
-Threshold = Annotated[float | None, typer.Option(help="Learner mspn: dependence (0 to 1) below which columns part.")]
-Select = Annotated[str | None, typer.Option(help="Learner cutset: how splits are chosen: random, entropy, likelihood.")]
-Leaf = Annotated[
-    str | None,
-    typer.Option(help="Learner cutset: leaves: chow_liu (trees), bernoulli (columns apart), dictionary (likelihoods)."),
-]
-MinColumns = Annotated[
-    int | None,
-    typer.Option(
+_PANEL = "Learning and sampling"
+
+_IN_PANEL = frozenset(
+    """
+    learner structures weights draws tune thin chains cores workers prior type_prior sampler families target given depth
+    experts branches method ridge passes grow step series
+    """.split()  # noqa: SIM905 - a line for each would say no more
+)
+"""Other options that a first answer does not need; commands that learn show them in a panel of their own."""
+
+OPTIONS: dict[str, tuple[type, str, str]] = {
+    "min_rows": (
+        float,
+        "--min-rows",
+        "Learner: rows below which nothing is split; a share below 1, a count from 1.",
+    ),
+    "epsilon": (float, "--epsilon", "Learner jpt: mean squared error of a histogram's distribution."),
+    "threshold": (float, "--threshold", "Learner mspn: dependence (0 to 1) below which columns part."),
+    "select": (str, "--select", "Learner cutset: how splits are chosen: random, entropy, likelihood."),
+    "leaf": (
+        str,
+        "--leaf",
+        "Learner cutset: leaves: chow_liu (trees), bernoulli (columns apart), dictionary (likelihoods).",
+    ),
+    "min_columns": (
+        int,
         "--min-columns",
-        help=f"Learner cutset: columns, so many at most, that no split parts: {defaults.CUTSET_MIN_COLUMNS}, or "
+        f"Learner cutset: columns, so many at most, that no split parts: {defaults.CUTSET_MIN_COLUMNS}, or "
         f"{defaults.CUTSET_MIXED_COLUMNS} where some hold numbers.",
     ),
-]
-Prune = Annotated[
-    float | None, typer.Option(help="Learner cutset: share of rows held out; splits that do not help them go.")
-]
-Subspace = Annotated[
-    float | None, typer.Option(help="Learner cutset: share of the columns that each split by judgement looks at.")
-]
-Edges = Annotated[str | None, typer.Option(help="Learner tree_mixture: edges of each tree: own, or shared by all.")]
-Ess = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Imaginary rows of each split: {defaults.ESS:g}; or, of learner cutset, drawn with the weights; or "
-        "bdeu:10, as many for all splits together."
+    "prune": (float, "--prune", "Learner cutset: share of rows held out; splits that do not help them go."),
+    "subspace": (
+        float,
+        "--subspace",
+        "Learner cutset: share of the columns that each split by judgement looks at.",
     ),
-]
-States = Annotated[int | None, typer.Option(help=f"Learner hclt: states of each variable: {defaults.HCLT_STATES}.")]
-Components = Annotated[int | None, typer.Option(help=f"Learner tree_mixture: trees: {defaults.TREE_COMPONENTS}.")]
+    "ess": (
+        str,
+        "--ess",
+        f"Imaginary rows of each split: {defaults.ESS:g}; or, of learner cutset, drawn with the weights; or "
+        "bdeu:10, as many for all splits together.",
+    ),
+    "n_states": (int, "--states", f"Learner hclt: states of each variable: {defaults.HCLT_STATES}."),
+    "n_components": (int, "--components", f"Learner tree_mixture: trees: {defaults.TREE_COMPONENTS}."),
+    "edges": (str, "--edges", "Learner tree_mixture: edges of each tree: own, or shared by all."),
+    "bins": (str, "--bins", "Learner wmispn: breaks by equal width, frequency, or mean."),
+    "n_bins": (int, "--n-bins", "Learner wmispn: bins of each column and leaf."),
+    "order": (int, "--order", "Learner wmispn: order of the polynomials, 1 (constants) to 6."),
+    "p_value": (float, "--p-value", "Learner wmispn: of the G-test, below which columns stay together."),
+    "penalty": (float, "--penalty", "Learner wmispn: of a further cluster of rows, in nats a column."),
+}
+"""Options of learners by their names in Python: type, name at the command line, help. None of them has a default."""
 
-FLAGS = {
-    name: f"--{name.removeprefix('n_').replace('_', '-')}"
-    for name in (
-        "min_rows", "epsilon", "threshold", "select", "leaf", "min_columns", "prune", "subspace", "n_states",
-        "n_components", "edges", "bins", "order", "p_value",
-        "penalty",
-    )
-} | {"n_bins": "--n-bins"}  # fmt: skip
-"""Options of learners by their names in Python."""
+FLAGS = {name: flag for name, (_, flag, _) in OPTIONS.items()}
+"""Options of learners at the command line, by their names in Python."""
+
+
+def learns(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator of commands with a parameter ``learner``: these options follow it, in one panel.
+
+    The command takes their values by its ``**of_learner``, in the order of `OPTIONS`; it has none where no name is
+    given.
+    """
+    assert set(names) <= OPTIONS.keys()
+    # positional, too, as those around them are: a signature with others between them is refused
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[kind | None, typer.Option(flag, help=text, rich_help_panel=_PANEL)],
+        )
+        for name, (kind, flag, text) in OPTIONS.items()
+        if name in names
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        # Typer resolves the texts of annotations, but not those of a signature that was made
+        signature = inspect.signature(command, eval_str=True)
+        shown = []
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                continue
+            shown.append(parameter)
+            if name in _IN_PANEL:
+                for option in parameter.annotation.__metadata__:
+                    option.rich_help_panel = _PANEL
+            if name == "learner":
+                shown += added
+        command.__signature__ = signature.replace(parameters=shown)  # pyright: ignore[reportFunctionMemberAccess]
+        return command
+
+    return decorate
 
 
 def given_options(learner: str, **options: Any) -> dict[str, Any]:
@@ -70,19 +119,22 @@ def given_options(learner: str, **options: Any) -> dict[str, Any]:
     Raises
     ------
     LearnerError
-        For an option that is another learner's.
+        For an option that is another learner's, or an ``--ess`` that makes no sense.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if learner in LEARNERS:
         from bayesjpt.fitting.learning import parameters_of
 
         known = parameters_of(learner)
-        for name in given:
-            if name not in known:
-                has = [flag for other, flag in FLAGS.items() if other in known]
+        of_learners = [name for name in OPTIONS if name != "ess"]  # a prior of every fit, which some learners share
+        for name in of_learners:
+            if name in given and name not in known:
+                has = [FLAGS[other] for other in of_learners if other in known]
                 raise LearnerError(f"{FLAGS[name]} with --learner {learner}", f"one of {', '.join(has)}")
     if given.get("min_rows", 0.0) >= 1 and float(given["min_rows"]).is_integer():
         given["min_rows"] = int(given["min_rows"])
+    if "ess" in given:
+        given["ess"] = ess_of(given["ess"])
     return given
 
 

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 
 _PANEL = "Reading the table"
 
-_OF_LEARNING = frozenset(
-    """
-    learner min_rows epsilon threshold select leaf min_columns prune subspace ess states components edges structures
-    weights draws tune thin chains cores workers prior type_prior sampler families target given depth experts branches
-    method ridge passes grow step series
-    """.split()  # noqa: SIM905 - a line for each would say no more
-)
-"""Options that a first answer needs no word about; commands that learn show them in a panel of their own."""
-
 Encoding = Annotated[
     str | None, typer.Option(help="Of a text file, such as cp1252 or utf-16; found.", rich_help_panel=_PANEL)
 ]
@@ -199,10 +190,6 @@ def reads_table(command: Callable[..., None]) -> Callable[..., None]:
         chosen["na"] = [token for entry in chosen["na"] or [] for token in entry.split(",")]
         command(**given, reader=TableReader(Reading(**chosen), **limits))
 
-    if "learner" in signature.parameters:
-        for name in _OF_LEARNING & signature.parameters.keys():
-            for option in signature.parameters[name].annotation.__metadata__:
-                option.rich_help_panel = "Learning and sampling"
     kept = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for name, parameter in signature.parameters.items()

@@ -13,6 +13,7 @@ import typer
 
 from bayesjpt import defaults
 from bayesjpt.announced import FIRST_TIME, announced
+from bayesjpt.cli_learners import learns
 from bayesjpt.cli_reading import TableReader, kinds_of, left_of, reads_table
 from bayesjpt.errors import BayesjptError, BayesjptWarning
 
@@ -45,6 +46,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warn
 
 
 @reads_table
+@learns()
 def report(
     source: Source,
     output: Output,

@@ -15,6 +15,7 @@ import typer
 
 from bayesjpt import defaults
 from bayesjpt.cli_export import check_output, write_records
+from bayesjpt.cli_learners import OPTIONS
 from bayesjpt.errors import BayesjptError, SamplingError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def fitted(
         raise SamplingError(f"cores = {sampler['cores']!r}", "a whole number of at least 1")
     if given or (learner["prior"], learner["type_prior"], learner["sampler"]) != ("default", "members", "blocked"):
         return sampled(table, rows, quiet, learner, sampler)
-    options = {key: value for key, value in learner.items() if key in ("min_rows", "threshold", "epsilon")}
+    options = {key: value for key, value in learner.items() if key in OPTIONS}
     options |= {"families": learner["families"], "seed": sampler["seed"]}
     with announced(f"learning a structure{FIRST_TIME}", not quiet):
         return estimate_for_types(table, learner["learner"], n_rows=rows, **options)

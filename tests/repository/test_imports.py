@@ -70,7 +70,6 @@ ALLOWED = {
     "cli_report": {"typer"},
     "cli_schema": {"typer"},
     "cli_learners": {"typer"},
-    "cli_splines": {"typer"},
     "cli_types": {"typer"},
     "cli_text": {"typer"},
     "sklearn": {"numpy", "sklearn"},

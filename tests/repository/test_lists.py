@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import bayesjpt
+from bayesjpt.cli_learners import OPTIONS
 from bayesjpt.families import registry
+from bayesjpt.fitting.learning import parameters_of
 from bayesjpt.learners import LEARNERS
 
 PACKAGE = Path(bayesjpt.__file__).parent
@@ -35,6 +37,10 @@ def test_every_file_with_a_learner_is_listed_and_public():
     assert sorted(LEARNERS) == files_with("def learn_", "structure")
     for name in LEARNERS:
         assert getattr(bayesjpt, f"learn_{name}").__module__ == f"bayesjpt.structure.{name}"
+
+
+def test_every_option_of_learners_at_the_command_line_is_a_parameter_of_one():
+    assert OPTIONS.keys() <= {option for name in LEARNERS for option in parameters_of(name)}
 
 
 def test_every_file_with_a_family_is_listed():
