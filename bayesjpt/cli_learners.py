@@ -1,6 +1,7 @@
 """Options of learners at the command line: one table, from which commands take theirs.
 
-What the values may be is checked with the learner. Options of experts are in `bayesjpt.cli_experts`.
+What the values may be is checked by the learner (`check_options` of its file, or the learner itself). Options of
+experts are in `bayesjpt.cli_experts`.
 """
 
 from __future__ import annotations

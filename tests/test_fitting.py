@@ -19,6 +19,7 @@ from bayesjpt.errors import (
     SchemaError,
     TableError,
 )
+from bayesjpt.fitting.learning import check_options
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.sampler.saves import read_progress
 from tests import examples as ex
@@ -137,6 +138,25 @@ def test_setting_that_makes_no_sense_is_refused_by_name(table, options, error, w
         bj.fit(table, **{**FEW, **options})
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [
+        ("mspn", {"threshold": 2.0}),
+        ("jpt", {"epsilon": -1.0}),
+        ("wmispn", {"bins": "equal"}),
+        ("wmispn", {"order": 7}),
+        ("wmispn", {"p_value": 2.0}),
+        ("cutset", {"min_rows": 0}),
+    ],
+)
+def test_what_a_learner_refuses_is_refused_before_kernels_are_compiled_in_the_same_words(table, learner, options):
+    with pytest.raises(LearnerError) as late:
+        getattr(bj, f"learn_{learner}")(table, 0, **options)
+    with pytest.raises(LearnerError) as early:
+        check_options(learner, table, options)
+    assert str(early.value) == str(late.value)
 
 
 def test_what_is_no_table_is_refused():

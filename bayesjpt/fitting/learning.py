@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import threading
 from collections.abc import Callable, Mapping
@@ -81,13 +82,10 @@ def check_options(learner: Learner, table: Table | Dataset, options: dict[str, A
                 raise LearnerError(f"learner {learner!r} has no option {name!r}", expected)
         if "min_rows" in options:
             base.rows_of("min_rows", options["min_rows"], table.n_row)
-        for name in {"epsilon", "threshold"}.intersection(options):
-            base.check_between(name, options[name], 0.0, 1.0)
-        if learner == "wmispn":
-            from bayesjpt.structure.wmispn import rule_of
-
-            rule_of(options.get("bins", "width"), options.get("n_bins"), options.get("order"))
-            base.check_between("p_value", options.get("p_value", 0.0), 0.0, 1.0)
+        # what only one learner has, it checks by itself
+        check = getattr(importlib.import_module(f"bayesjpt.structure.{learner}"), "check_options", None)
+        if check is not None:
+            check(options)
 
 
 def restricted(table: Any, families: Any) -> Any:

@@ -5,9 +5,10 @@ Reference: Nyga, Picklum, Schierenbeck and Beetz, Joint probability trees, secti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -142,6 +143,12 @@ def learn_jpt(
     families = dictionary or registry.dictionary
     node = _hard_node(tree, table) if is_hard else _soft_node(tree, table)
     return build_circuit(node, table, lambda column: [_with_epsilon(family, epsilon) for family in families(column)])
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise `LearnerError` for given options of `learn_jpt` that make no sense, before kernels are compiled."""
+    if "epsilon" in options:
+        base.check_between("epsilon", options["epsilon"], 0.0, 1.0)
 
 
 def _with_epsilon(family: Family, epsilon: float) -> Family:

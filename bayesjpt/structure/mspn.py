@@ -6,7 +6,9 @@ sum-product networks, AAAI; Vergari et al. (2019), Automatic Bayesian density an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -124,6 +126,12 @@ def learn_mspn(
     if shapes_are_fixed(table.schema, dictionary or registry.dictionary):
         root = settled(root, table, rng, progress)
     return build_circuit(root, table, dictionary)
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise `LearnerError` for given options of `learn_mspn` that make no sense, before kernels are compiled."""
+    if "threshold" in options:
+        base.check_between("threshold", options["threshold"], 0.0, 1.0)
 
 
 @dataclass(frozen=True)

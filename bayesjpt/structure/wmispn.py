@@ -10,8 +10,10 @@ networks, KR workshop; Gens and Domingos (2013), Learning the structure of sum-p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -147,6 +149,12 @@ def learn_wmispn(
     families = dictionary or default_dictionary
     node = wmispn_tree(table, rng, settings, progress)
     return build_circuit(node, table, lambda column: [_with_rule(family, settings.rule) for family in families(column)])
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise `LearnerError` for given options of `learn_wmispn` that make no sense, before kernels are compiled."""
+    rule_of(options.get("bins", "width"), options.get("n_bins"), options.get("order"))
+    base.check_between("p_value", options.get("p_value", WMISPN_P_VALUE), 0.0, 1.0)
 
 
 _OF_LEVELS = ("categorical", "ordinal", "atom")
