@@ -94,6 +94,13 @@ def test_files_are_short_enough_to_read():
     assert [relative(path) for path in sources if len(path.read_text(encoding="utf-8").splitlines()) > LONGEST] == []
 
 
+def test_every_public_name_has_a_row_of_the_reference():
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    first_cells = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| ")]
+    missing = [name for name in bayesjpt.__all__ if not any(re.search(rf"`{name}[(`]", cell) for cell in first_cells)]
+    assert missing == []
+
+
 # --- README, changelog, decisions, dependencies
 
 
