@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import simplex
+from bayesjpt.families import finite_support, simplex
 from bayesjpt.families.record import ColumnFacts, Family
 from bayesjpt.numerics.jit import kernel
 
@@ -50,10 +50,7 @@ def _entry_labels(_column: ColumnFacts, constants: np.ndarray) -> list[str]:
 
 @kernel
 def prepare(z, constants, out):
-    atoms = constants[_FIRST:]
-    for i in range(out.size):
-        at = np.searchsorted(atoms, z[i])
-        out[i] = at if at < atoms.size and atoms[at] == z[i] else -1.0
+    finite_support.fill_positions(constants[_FIRST:], z, out)
 
 
 @kernel
@@ -61,20 +58,6 @@ def coefficients(theta, constants, out):
     out[0] = -np.inf  # position -1
     for k in range(theta.size):
         out[k + 1] = math.log(max(theta[k], simplex.SMALLEST)) + constants[_LOG_SCALE]
-
-
-@kernel
-def fill_log_density(z, aux, coefficients, out):
-    for i in range(out.size):
-        out[i] = coefficients[int(aux[i]) + 1]
-
-
-@kernel
-def accumulate(z, aux, rows, constants, stats):
-    for j in range(rows.size):
-        at = int(aux[rows[j]])
-        if at >= 0:
-            stats[at] += 1.0
 
 
 @kernel
@@ -87,18 +70,8 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
 
 @kernel
 def log_mass(lo, hi, theta, constants):
-    inside = 0.0
-    outside = 0.0
-    for k in range(theta.size):
-        if lo <= constants[_FIRST + k] <= hi:
-            inside += theta[k]
-        else:
-            outside += theta[k]
-    if inside == 0.0:
-        return -np.inf
-    total = inside + outside
-    # of the smaller share: a logarithm near 0 keeps its digits
-    return math.log(inside / total) if inside < outside else math.log1p(-outside / total)
+    inside, outside = finite_support.weight_within(constants[_FIRST:], theta, theta, lo, hi)
+    return finite_support.log_share(inside, outside)
 
 
 @kernel
@@ -108,60 +81,21 @@ def cdf(x, theta, constants):
 
 @kernel
 def mode(lo, hi, theta, constants):
-    best = -1
-    best_anywhere = 0
-    for k in range(theta.size):
-        if theta[k] > theta[best_anywhere]:
-            best_anywhere = k
-        if lo <= constants[_FIRST + k] <= hi and (best < 0 or theta[k] > theta[best]):
-            best = k
-    if best < 0:
-        return min(max(constants[_FIRST + best_anywhere], lo), hi)
-    return constants[_FIRST + best]
+    return finite_support.most_probable(constants[_FIRST:], theta, theta, lo, hi)
 
 
 @kernel
 def moment(k, lo, hi, theta, constants):
-    total, value = 0.0, 0.0
-    for i in range(theta.size):
-        at = constants[_FIRST + i]
-        if lo <= at <= hi:
-            total += theta[i]
-            value += theta[i] * at
-    if total == 0.0:
-        end = mode(lo, hi, theta, constants)
-        return end if k == 1 else 0.0
-    mean = min(max(value / total, lo), hi)
-    if k == 1:
-        return mean
-    squares = 0.0
-    for i in range(theta.size):
-        at = constants[_FIRST + i]
-        squares += theta[i] * (at - mean) * (at - mean) if lo <= at <= hi else 0.0
-    return squares / total
+    return finite_support.mean_or_variance(k, constants[_FIRST:], theta, lo, hi)
 
 
 @kernel
 def sample(lo, hi, theta, constants, rng):
-    total = 0.0
-    for k in range(theta.size):
-        if lo <= constants[_FIRST + k] <= hi:
-            total += theta[k]
-    if total == 0.0:
-        return mode(lo, hi, theta, constants)
-    left = total * rng.random()
-    last = 0
-    for k in range(theta.size):
-        if lo <= constants[_FIRST + k] <= hi:
-            # what rounding leaves over falls on the last possible atom
-            last = k
-            left -= theta[k]
-            if left < 0.0:
-                break
-    return constants[_FIRST + last]
+    return finite_support.draw_value(constants[_FIRST:], theta, theta, lo, hi, rng)
 
 
 FAMILY = Family.of(
+    finite_support,
     globals(),
     name="atom",
     bases=("real",),

@@ -13,14 +13,14 @@ import math
 
 import numpy as np
 
-from bayesjpt.families import simplex
+from bayesjpt.families import finite_support, simplex
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, Parameter, SharedScale
 from bayesjpt.numerics.draw import draw_beta
 from bayesjpt.numerics.jit import kernel
 
 _P = 0
 _A0, _B0 = 0, 1
-_N_CODE = 3
+_CODES = (0.0, 1.0, 2.0)
 _OTHER = 0
 
 
@@ -39,7 +39,7 @@ def _constants(column: ColumnFacts) -> np.ndarray:
 
 
 def _offers(column: ColumnFacts) -> bool:
-    return column.n_label == _N_CODE and column.other
+    return column.n_label == len(_CODES) and column.other
 
 
 @kernel
@@ -55,12 +55,6 @@ def coefficients(theta, constants, out):
     out[1] = log_rest + math.log1p(-theta[_P])
     out[2] = log_rest + math.log(theta[_P])
     out[3] = math.log(constants[_OTHER])
-
-
-@kernel
-def fill_log_density(z, aux, coefficients, out):
-    for i in range(out.size):
-        out[i] = coefficients[int(aux[i]) + 1]
 
 
 @kernel
@@ -117,21 +111,15 @@ def _log_evidence(tau, stats, hyper, constants, lo, hi):
 
 
 @kernel
-def _mass_of(code, theta, constants):
-    if code == 2:
-        return constants[_OTHER]
-    return (1.0 - constants[_OTHER]) * (theta[_P] if code == 1 else 1.0 - theta[_P])
+def _masses(theta, constants):
+    rest = 1.0 - constants[_OTHER]
+    return rest * (1.0 - theta[_P]), rest * theta[_P], constants[_OTHER]
 
 
 @kernel
 def log_mass(lo, hi, theta, constants):
-    inside = 0.0
-    outside = 0.0
-    for code in range(_N_CODE):
-        if lo <= code <= hi:
-            inside += _mass_of(code, theta, constants)
-        else:
-            outside += _mass_of(code, theta, constants)
+    mass = _masses(theta, constants)
+    inside, outside = finite_support.weight_within(_CODES, mass, mass, lo, hi)
     if inside == 0.0:
         return -np.inf
     # of the smaller share: a logarithm near 0 keeps its digits
@@ -145,58 +133,23 @@ def cdf(x, theta, constants):
 
 @kernel
 def moment(k, lo, hi, theta, constants):
-    total = 0.0
-    value = 0.0
-    for code in range(_N_CODE):
-        if lo <= code <= hi:
-            mass = _mass_of(code, theta, constants)
-            total += mass
-            value += mass * code
-    if total == 0.0:
-        end = mode(lo, hi, theta, constants)
-        return end if k == 1 else 0.0
-    mean = min(max(value / total, lo), hi)
-    if k == 1:
-        return mean
-    squares = 0.0
-    for code in range(_N_CODE):
-        squares += _mass_of(code, theta, constants) * (code - mean) * (code - mean) if lo <= code <= hi else 0.0
-    return squares / total
+    return finite_support.mean_or_variance(k, _CODES, _masses(theta, constants), lo, hi)
 
 
 @kernel
 def mode(lo, hi, theta, constants):
-    best = -1
-    best_anywhere = 0
-    for code in range(_N_CODE):
-        mass = _mass_of(code, theta, constants)
-        if mass > _mass_of(best_anywhere, theta, constants):
-            best_anywhere = code
-        if lo <= code <= hi and (best < 0 or mass > _mass_of(best, theta, constants)):
-            best = code
-    return float(best) if best >= 0 else min(max(float(best_anywhere), lo), hi)
+    mass = _masses(theta, constants)
+    return finite_support.most_probable(_CODES, mass, mass, lo, hi)
 
 
 @kernel
 def sample(lo, hi, theta, constants, rng):
-    total = 0.0
-    for code in range(_N_CODE):
-        if lo <= code <= hi:
-            total += _mass_of(code, theta, constants)
-    if total == 0.0:
-        return mode(lo, hi, theta, constants)
-    left = total * rng.random()
-    last = 0
-    for code in range(_N_CODE):
-        if lo <= code <= hi:
-            last = code
-            left -= _mass_of(code, theta, constants)
-            if left < 0.0:
-                break
-    return float(last)
+    mass = _masses(theta, constants)
+    return finite_support.draw_value(_CODES, mass, mass, lo, hi, rng)
 
 
 FAMILY = Family.of(
+    finite_support,
     globals(),
     name="bernoulli",
     bases=("category",),

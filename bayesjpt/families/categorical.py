@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.families import simplex
+from bayesjpt.families import finite_support, simplex
 from bayesjpt.families.record import INVALID, OK, ColumnFacts, Family, SharedScale
 from bayesjpt.numerics.draw import draw_dirichlet, draw_dirichlet_inside
 from bayesjpt.numerics.jit import kernel
@@ -87,20 +87,7 @@ def _entry_labels(column: ColumnFacts, _constants: np.ndarray) -> Sequence[str]:
 
 @kernel
 def prepare(z, constants, out):
-    values = constants[: constants.size // 2]
-    for i in range(out.size):
-        at = np.searchsorted(values, z[i])
-        out[i] = at if at < values.size and values[at] == z[i] else -1.0
-
-
-@kernel
-def _total(lo, hi, theta, constants):
-    """Return the sum of theta over what may occur in lo ... hi."""
-    total = 0.0
-    for k in range(theta.size):
-        if lo <= constants[k] <= hi:
-            total += theta[k] * constants[theta.size + k]
-    return total
+    finite_support.fill_positions(constants[: constants.size // 2], z, out)
 
 
 @kernel
@@ -117,20 +104,6 @@ def coefficients(theta, constants, out):
     for k in range(theta.size):
         may_occur = constants[theta.size + k] > 0.0
         out[k + 1] = math.log(max(theta[k], simplex.SMALLEST)) - log_total if may_occur else -np.inf
-
-
-@kernel
-def fill_log_density(z, aux, coefficients, out):
-    for i in range(out.size):
-        out[i] = coefficients[int(aux[i]) + 1]
-
-
-@kernel
-def accumulate(z, aux, rows, constants, stats):
-    for j in range(rows.size):
-        at = int(aux[rows[j]])
-        if at >= 0:
-            stats[at] += 1.0
 
 
 @kernel
@@ -154,7 +127,8 @@ def accumulate_gradient(z, aux, flow, theta, constants, out):
         n_inside += constants[theta.size + k]
     if n_inside < theta.size:
         # log theta_k less the log of the sum of all that may occur: each of these loses flow / sum
-        total /= max(_total(-np.inf, np.inf, theta, constants), simplex.SMALLEST)
+        inside, _ = finite_support.weight_within(constants, theta, constants[theta.size :], -np.inf, np.inf)
+        total /= max(inside, simplex.SMALLEST)
         for k in range(theta.size):
             out[k] -= total * constants[theta.size + k]
 
@@ -185,19 +159,8 @@ def _log_evidence(tau, stats, hyper, constants, lo, hi):
 
 @kernel
 def log_mass(lo, hi, theta, constants):
-    inside = 0.0
-    outside = 0.0
-    for k in range(theta.size):
-        weight = theta[k] * constants[theta.size + k]
-        if lo <= constants[k] <= hi:
-            inside += weight
-        else:
-            outside += weight
-    if inside == 0.0:
-        return -np.inf
-    total = inside + outside
-    # of the smaller share: a logarithm near 0 keeps its digits
-    return math.log(inside / total) if inside < outside else math.log1p(-outside / total)
+    inside, outside = finite_support.weight_within(constants, theta, constants[theta.size :], lo, hi)
+    return finite_support.log_share(inside, outside)
 
 
 @kernel
@@ -207,6 +170,7 @@ def cdf(x, theta, constants):
 
 @kernel
 def moment(k, lo, hi, theta, constants):
+    # not the shared kernel, whose compiled form rounds the last digit of the variance differently
     total = 0.0
     value = 0.0
     for i in range(theta.size):
@@ -231,36 +195,16 @@ def moment(k, lo, hi, theta, constants):
 
 @kernel
 def mode(lo, hi, theta, constants):
-    best = -1
-    best_anywhere = -1
-    for k in range(theta.size):
-        if constants[theta.size + k] > 0.0:
-            if best_anywhere < 0 or theta[k] > theta[best_anywhere]:
-                best_anywhere = k
-            if lo <= constants[k] <= hi and (best < 0 or theta[k] > theta[best]):
-                best = k
-    if best < 0:
-        return min(max(constants[best_anywhere], lo), hi)
-    return constants[best]
+    return finite_support.most_probable(constants, theta, constants[theta.size :], lo, hi)
 
 
 @kernel
 def sample(lo, hi, theta, constants, rng):
-    total = _total(lo, hi, theta, constants)
-    if total == 0.0:
-        return mode(lo, hi, theta, constants)
-    left = total * rng.random()
-    last = 0
-    for k in range(theta.size):
-        if lo <= constants[k] <= hi and constants[theta.size + k] > 0.0:
-            last = k
-            left -= theta[k]
-            if left < 0.0:
-                break
-    return constants[last]
+    return finite_support.draw_value(constants, theta, constants[theta.size :], lo, hi, rng)
 
 
 FAMILY = Family.of(
+    finite_support,
     globals(),
     name="categorical",
     bases=("category", "integer"),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bayesjpt.families import finite_support
 from bayesjpt.families.record import ColumnFacts, Family
 from bayesjpt.numerics.jit import kernel
 
@@ -81,12 +82,6 @@ def coefficients(theta, constants, out):
 
 
 @kernel
-def fill_log_density(z, aux, coefficients, out):
-    for i in range(out.size):
-        out[i] = coefficients[int(aux[i]) + 1]
-
-
-@kernel
 def accumulate(z, aux, rows, constants, stats):
     stats[0] += rows.size
 
@@ -103,13 +98,8 @@ def initial(stats, hyper, constants, theta):
 
 @kernel
 def log_mass(lo, hi, theta, constants):
-    n = constants.size // 2
-    inside, outside = 0.0, 0.0
-    for k in range(n):
-        if lo <= constants[k] <= hi:
-            inside += constants[n + k]
-        else:
-            outside += constants[n + k]
+    share = constants[constants.size // 2 :]
+    inside, outside = finite_support.weight_within(constants, share, share, lo, hi)
     if inside == 0.0:
         return -np.inf
     return 0.0 if outside == 0.0 else math.log(inside / (inside + outside))
@@ -122,59 +112,29 @@ def cdf(x, theta, constants):
 
 @kernel
 def mode(lo, hi, theta, constants):
-    n = constants.size // 2
-    best, best_anywhere = -1, 0
-    for k in range(n):
-        if constants[n + k] > constants[n + best_anywhere]:
-            best_anywhere = k
-        inside = lo <= constants[k] <= hi and constants[n + k] > 0.0
-        if inside and (best < 0 or constants[n + k] > constants[n + best]):
-            best = k
-    return constants[best] if best >= 0 else min(max(constants[best_anywhere], lo), hi)
+    share = constants[constants.size // 2 :]
+    return finite_support.most_probable(constants, share, share, lo, hi)
 
 
 @kernel
 def moment(k, lo, hi, theta, constants):
-    n = constants.size // 2
-    total, value = 0.0, 0.0
-    for i in range(n):
-        if lo <= constants[i] <= hi:
-            total += constants[n + i]
-            value += constants[n + i] * constants[i]
-    if total == 0.0:
-        end = mode(lo, hi, theta, constants)
-        return end if k == 1 else 0.0
-    mean = min(max(value / total, lo), hi)
-    if k == 1:
-        return mean
-    squares = 0.0
-    for i in range(n):
-        at = constants[i]
-        squares += constants[n + i] * (at - mean) * (at - mean) if lo <= at <= hi else 0.0
-    return squares / total
+    return finite_support.mean_or_variance(k, constants, constants[constants.size // 2 :], lo, hi)
 
 
 @kernel
 def sample(lo, hi, theta, constants, rng):
-    n = constants.size // 2
-    total, n_possible = 0.0, 0
-    for k in range(n):
-        if lo <= constants[k] <= hi and constants[n + k] > 0.0:
-            total += constants[n + k]
-            n_possible += 1
+    share = constants[constants.size // 2 :]
+    n_possible = 0
+    for k in range(share.size):
+        n_possible += lo <= constants[k] <= hi and share[k] > 0.0
+    # of one label there is nothing to draw
     if n_possible < 2:
-        return mode(lo, hi, theta, constants)
-    left, last = total * rng.random(), 0
-    for k in range(n):
-        if lo <= constants[k] <= hi and constants[n + k] > 0.0:
-            last = k
-            left -= constants[n + k]
-            if left < 0.0:
-                break
-    return constants[last]
+        return finite_support.most_probable(constants, share, share, lo, hi)
+    return finite_support.draw_value(constants, share, share, lo, hi, rng)
 
 
 FAMILY = Family.of(
+    finite_support,
     globals(),
     name="label",
     bases=("category",),

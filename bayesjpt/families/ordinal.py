@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.families import ordinal_posterior
+from bayesjpt.families import finite_support, ordinal_posterior
 from bayesjpt.families.ordinal_posterior import fill_log_cells
 from bayesjpt.families.record import ColumnFacts, Family, Parameter
 from bayesjpt.numerics.jit import kernel
@@ -112,12 +112,6 @@ def _fill_log_masses_of_levels(theta, constants, out):
 def coefficients(theta, constants, out):
     out[0] = -np.inf  # position -1
     _fill_log_masses_of_levels(theta, constants, out[1 : constants.size // 2 + 2])
-
-
-@kernel
-def fill_log_density(z, aux, coefficients, out):
-    for i in range(out.size):
-        out[i] = coefficients[int(aux[i]) + 1]
 
 
 @kernel
@@ -251,6 +245,7 @@ def sample(lo, hi, theta, constants, rng):
 
 
 FAMILY = Family.of(
+    finite_support,
     globals(),
     ordinal_posterior,
     name="ordinal",

@@ -23,7 +23,7 @@ import math
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.families import simplex
+from bayesjpt.families import finite_support, simplex
 from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.knots import fill_corners, learn_knots
 from bayesjpt.families.record import ColumnFacts, Family, Scaling
@@ -221,10 +221,7 @@ def log_mass(lo, hi, theta, constants):
         _, _, share = _overlap(k, lo, hi, constants)
         inside += theta[k] * share
         outside += theta[k] * (_overlap(k, -np.inf, lo, constants)[2] + _overlap(k, hi, np.inf, constants)[2])
-    if inside == 0.0:
-        return -np.inf
-    total = inside + outside
-    return math.log(inside / total) if inside < outside else math.log1p(-outside / total)
+    return finite_support.log_share(inside, outside)
 
 
 @kernel
