@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError, SamplingError, counted, warn
-from bayesjpt.experts.em import (
-    OPTIMISERS,
-    Optimum,
-    check_search,
-    first_optimum,
-    make_penalty,
-    opened_in,
-    optimise,
-    record_of,
-    tell_divergence,
-)
+from bayesjpt.experts.em import Optimum, first_optimum, make_penalty, opened_in, optimise, record_of, tell_divergence
 from bayesjpt.experts.grow import grown
 from bayesjpt.experts.laplace import laplace_draws, tell_no_optimum
 from bayesjpt.experts.mean_field import ascend, check_kinds, mean_field_draws
 from bayesjpt.experts.missing import DRAW_GAPS, check_joint, complete_rows, filled_matrices, make_gaps, own_gaps
-from bayesjpt.experts.model import LARGEST_DEPTH, ExpertModel, experts_of, offset_of, with_targets
+from bayesjpt.experts.model import ExpertModel, experts_of, offset_of, with_targets
 from bayesjpt.experts.posterior import ExpertPosterior
-from bayesjpt.experts.settings import check_branches, check_method, check_order
-from bayesjpt.experts.start import (
-    begin,
-    begin_with_gaps,
-    check_same_model,
-    check_start,
-    go_on,
-    go_on_with_gaps,
-    last_draw,
-)
+from bayesjpt.experts.settings import ExpertSettings
+from bayesjpt.experts.start import begin, begin_with_gaps, check_same_model, go_on, go_on_with_gaps, last_draw
 from bayesjpt.families import features
-from bayesjpt.kernels.expert_gaps import run_chain_with_gaps
+from bayesjpt.kernels.expert_gaps import Gaps, run_chain_with_gaps
+from bayesjpt.kernels.expert_series import Memory
 from bayesjpt.kernels.expert_sweep import Prior, run_chain
 from bayesjpt.kernels.expert_tree import LOG_LINKED, Coefficients, Task
 from bayesjpt.numerics.generator import as_generator
@@ -181,166 +164,159 @@ def fit_experts(
     generator = as_generator(rng)
     if generator is None:
         raise LearnerError(f"rng = {rng!r}", "None, a seed from 0, or a generator of NumPy")
-    check_method(method, draws=draws, tune=tune, ridge=ridge, passes=passes, grow=grow or None)
-    one = method in OPTIMISERS
-    draws = (1 if one else defaults_experts.DRAWS) if draws is None else draws
-    tune = defaults_experts.TUNE if tune is None else tune
-    chains = (1 if one else defaults_experts.CHAINS) if chains is None else chains
-    numbers = {
-        "depth": (depth, 0),
-        "branches": (branches, 2),
-        "draws": (draws, 1),
-        "tune": (tune, 0),
-        "chains": (chains, 1),
-    }
-    for name, (value, least) in (numbers | ({} if cores is None else {"cores": (cores, 1)})).items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise LearnerError(f"{name}={value!r}", f"a whole number from {least}")
-    depth, branches, draws, tune, chains = int(depth), int(branches), int(draws), int(tune), int(chains)
-    if depth > LARGEST_DEPTH:
-        raise LearnerError(f"depth={depth}", f"at most {LARGEST_DEPTH}: a tree has 2^depth leaves")
-    check_branches(branches, depth, method=method, grow=grow, time=time)
-    search = check_search(method, ridge, passes)
-    check_start(start)
-    if grow and (not isinstance(start, str) or start != "cart"):
-        named = f"start={start!r}" if isinstance(start, str) else "a fit as start"
-        raise LearnerError(f"grow=True with {named}", "start='cart': trees grow from one leaf")
-    if search.ridge == 0.0 and method in ("laplace", "mean_field"):
-        raise LearnerError(f"ridge={ridge!r} with method={method!r}", "a number above 0: it is the prior's precision")
-    check_order(time, series, transitions, method, start)
-    if time is not None and (grow or search.ridge == 0.0):
-        found = "grow=True" if grow else "ridge=0"
-        raise LearnerError(f"{found} with the column of time {time!r}", "grow=False and a ridge above 0")
-    if time is not None:
-        assert isinstance(start, str)
-        from bayesjpt.experts.series_fit import fit_series
-
-        return fit_series(
-            table,
-            time=time,
-            series=series,
-            transitions=transitions,
-            target=target,
-            given=given,
-            gates=gates,
-            depth=depth,
-            experts=experts,
-            kinds=kinds,
-            chain=(draws, tune, chains, start),
-            search=search if method == "em" else None,
-            missing=missing,
-            cores=cores,
-            rng=generator,
-        )
-    model, rows = make_model(
-        table,
-        target,
-        given,
-        gates,
+    settings = ExpertSettings(
+        target=target,
+        given=given,
+        gates=gates,
         depth=depth,
+        branches=branches,
         experts=experts,
+        method=method,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        start=start,
+        ridge=ridge,
+        passes=passes,
+        grow=grow,
         kinds=kinds,
-        gaps=missing is not None,
-        remedy=DRAW_GAPS,
+        missing=missing,
+        time=time,
+        series=series,
+        transitions=transitions,
+        cores=cores,
     )
-    tell_single_values(model, table, given, gates, kinds)
-    model = replace(model, branches=branches)
-    if method == "mean_field":
+    if settings.time is None:
+        return _fit_rows(table, settings, generator)
+    from bayesjpt.experts.series_fit import fit_series
+
+    return fit_series(table, settings, generator)
+
+
+class Problem(NamedTuple):
+    """What chains run on; `gaps` are the rows that lack covariates, None where no row does."""
+
+    settings: ExpertSettings
+    model: ExpertModel
+    task: Task
+    prior: Prior
+    gaps: Gaps | None
+
+
+def _fit_rows(table: Any, settings: ExpertSettings, rng: np.random.Generator) -> ExpertPosterior:
+    """Return the posterior of rows without an order."""
+    problem = _problem_of(table, settings, rng)
+    start, n_chain = settings.start, settings.schedule.n_chain
+    recorded: dict[str, Any] = {
+        "depth": settings.depth,
+        "branches": settings.branches,
+        "start": start if isinstance(start, str) else "fit",
+        "rows": problem.task.x.shape[0],
+    }
+    with ThreadPoolExecutor(max_workers=settings.n_thread) as pool:
+        chains, rngs = range(n_chain), chain_generators(rng, n_chain)
+        if settings.method == "gibbs":
+            kept = list(pool.map(partial(_sample, problem), chains, rngs))
+            recorded["tune"] = settings.schedule.n_tune
+        else:
+            kept, found, no_optimum = zip(*pool.map(partial(_search, problem), chains, rngs), strict=True)
+            recorded |= record_of(settings.search, found, settings.branches) | {"method": settings.method}
+            tell_no_optimum(no_optimum)
+            if settings.search.ridge == 0.0:
+                tell_divergence(problem.model, problem.task, problem.prior, found[0])
+    return ExpertPosterior(problem.model, joined(kept), recorded, settings.missing)
+
+
+def _problem_of(table: Any, settings: ExpertSettings, rng: np.random.Generator) -> Problem:
+    missing, start = settings.missing, settings.start
+    model, rows = make_model(table, settings, gaps=missing is not None, remedy=DRAW_GAPS)
+    tell_single_values(model, table, settings)
+    if settings.method == "mean_field":
         check_kinds(model)
     if not isinstance(start, str):
         check_same_model(model, start.model)
     prior = make_prior(model)
     if missing is not None:
         check_joint(missing, model.covariate_columns)
-        if method != "gibbs":
-            rows = complete_rows(model, rows, method)
-    gaps = None if missing is None else make_gaps(model, missing, rows, generator)
+        if settings.method != "gibbs":
+            rows = complete_rows(model, rows, settings.method)
+    gaps = None if missing is None else make_gaps(model, missing, rows, rng)
     x, gate_x = filled_matrices(model, rows, gaps)
     task = Task(x, gate_x, model.units(model.target_cells(rows)[0]), model.kind, model.at, model.offset)
-    seeds = generator.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
-    settings = {
-        "depth": depth,
-        "branches": branches,
-        "start": start if isinstance(start, str) else "fit",
-        "rows": rows.n_row,
-    }
+    return Problem(settings, model, task, prior, gaps)
 
-    no_optimum = [0] * chains
 
-    def sample(chain: int) -> Coefficients:
-        own, kept = np.random.Generator(np.random.PCG64(seeds[chain])), room(model, draws)
-        if gaps is None:
-            if isinstance(start, str):
-                state, leaf = begin(model, task, prior, start, own)
-            else:
-                state, leaf = go_on(last_draw(start, chain), task, own)
-            run_chain(task, state, prior, leaf, own, tune, kept)
-            return kept
-        filled, chosen = own_gaps(task, gaps)
+def _sample(problem: Problem, chain: int, rng: np.random.Generator) -> Coefficients:
+    """Return the draws of a chain of Gibbs sweeps."""
+    settings, model, task, prior, gaps = problem
+    start, n_tune, kept = settings.start, settings.schedule.n_tune, room(model, settings.schedule.n_draw)
+    if gaps is None:
         if isinstance(start, str):
-            state, leaf = begin_with_gaps(model, filled, chosen, prior, start, own)
+            state, leaf = begin(model, task, prior, start, rng)
         else:
-            state, leaf = go_on_with_gaps(last_draw(start, chain), filled, chosen, own)
-        run_chain_with_gaps(filled, chosen, state, prior, leaf, own, tune, kept)
+            state, leaf = go_on(last_draw(start, chain), task, rng)
+        run_chain(task, state, prior, leaf, rng, n_tune, kept)
         return kept
+    filled, chosen = own_gaps(task, gaps)
+    if isinstance(start, str):
+        state, leaf = begin_with_gaps(model, filled, chosen, prior, start, rng)
+    else:
+        state, leaf = go_on_with_gaps(last_draw(start, chain), filled, chosen, rng)
+    run_chain_with_gaps(filled, chosen, state, prior, leaf, rng, n_tune, kept)
+    return kept
 
-    def search_best(chain: int) -> tuple[Coefficients, Optimum]:
-        own = np.random.Generator(np.random.PCG64(seeds[chain]))
-        if not isinstance(start, str):
-            state = last_draw(start, chain)
-            first = Optimum(state, opened_in(model, state), np.zeros(0))
-        elif grow:
-            first = grown(model, task, prior, search, own)
-        else:
-            first = first_optimum(model, task, prior, start, own)
-        found = optimise(model, task, prior, search, first)
-        penalty = make_penalty(model, prior, search.ridge)
-        if method == "laplace":
-            drawn, no_optimum[chain] = laplace_draws(model, task, penalty, found, draws, own)
-            return drawn, found
-        if method == "mean_field":
-            field, trace = ascend(model, task, penalty, search, found)
-            return mean_field_draws(model, field, found, draws, own), found._replace(trace=np.array(trace))
-        return Coefficients(*(array[None] for array in found.state)), found
 
-    with ThreadPoolExecutor(max_workers=min(chains, cores or os.cpu_count() or 1)) as pool:
-        if method == "gibbs":
-            kept = list(pool.map(sample, range(chains)))
-            settings["tune"] = tune
-        else:
-            pairs = list(pool.map(search_best, range(chains)))
-            kept = [own for own, _ in pairs]
-            settings |= record_of(search, [found for _, found in pairs], branches) | {"method": method}
-            tell_no_optimum(no_optimum)
-            if search.ridge == 0.0:
-                tell_divergence(model, task, prior, pairs[0][1])
-    drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept, strict=True)))
+def _search(problem: Problem, chain: int, rng: np.random.Generator) -> tuple[Coefficients, Optimum, int]:
+    """Return a chain's draws around the optimum that it finds, that optimum, and in how many directions it is none."""
+    settings, model, task, prior, _ = problem
+    start, search, n_draw = settings.start, settings.search, settings.schedule.n_draw
+    if not isinstance(start, str):
+        state = last_draw(start, chain)
+        first = Optimum(state, opened_in(model, state), np.zeros(0))
+    elif settings.grow:
+        first = grown(model, task, prior, search, rng)
+    else:
+        first = first_optimum(model, task, prior, start, rng)
+    found = optimise(model, task, prior, search, first)
+    penalty = make_penalty(model, prior, search.ridge)
+    if settings.method == "laplace":
+        drawn, no_optimum = laplace_draws(model, task, penalty, found, n_draw, rng)
+        return drawn, found, no_optimum
+    if settings.method == "mean_field":
+        field, trace = ascend(model, task, penalty, search, found)
+        return mean_field_draws(model, field, found, n_draw, rng), found._replace(trace=np.array(trace)), 0
+    return one_draw(found.state), found, 0
+
+
+def chain_generators(rng: np.random.Generator, n_chain: int) -> list[np.random.Generator]:
+    """Return a generator for each chain."""
+    seeds = rng.bit_generator.seed_seq.spawn(n_chain)  # pyright: ignore[reportAttributeAccessIssue] - it has it
+    return [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
+
+
+def one_draw[State: (Coefficients, Memory)](state: State) -> State:
+    """Return a state as the single draw of a chain."""
+    return type(state)(*(array[None] for array in state))
+
+
+def joined[State: (Coefficients, Memory)](chains: Sequence[State]) -> State:
+    """Return the draws of chains as one array each, the chains first; raise `SamplingError` where one is not finite."""
+    drawn = type(chains[0])(*(np.stack(arrays) for arrays in zip(*chains, strict=True)))
     if not all(np.isfinite(array).all() for array in drawn):
         raise SamplingError("a draw that is not finite", remedy="Rescale covariates with values far from all others.")
-    return ExpertPosterior(model, drawn, settings, missing)
+    return drawn
 
 
 def make_model(
-    table: Any,
-    target: str | Sequence[str],
-    given: Sequence[str] | None,
-    gates: Sequence[str] | None,
-    *,
-    depth: int,
-    experts: str | Mapping[str, str],
-    kinds: Mapping[str, str] | None = None,
-    gaps: bool = False,
-    remedy: str = FILL_GAPS,
+    table: Any, settings: ExpertSettings, *, gaps: bool = False, remedy: str = FILL_GAPS
 ) -> tuple[ExpertModel, Table]:
     """Return what is fitted, and the rows it is fitted to; without `gaps` those lack no covariate, or see `remedy`."""
-    read = as_table(table, kinds=kinds)
-    targets = targets_of(target)
+    read, targets, experts = as_table(table, kinds=settings.kinds), settings.targets, settings.experts
     positions = [_position(read, name) for name in targets]
     wanted = dict(experts) if isinstance(experts, Mapping) else experts
     values = [read.values[position, read.observed[position]] for position in positions]
     chosen = experts_of([read.schema.columns[position] for position in positions], values, wanted)
-    names = tuple(name for name in read.names if name not in targets) if given is None else names_of(given)
-    gate_names = names if gates is None else names_of(gates)
+    names, gate_names = settings.covariates(read.names)
     both = sorted({*names, *gate_names} & {*targets})
     if both:
         raise LearnerError(f"column {both[0]!r} is both target and covariate", "one or the other")
@@ -366,27 +342,21 @@ def make_model(
     if not gaps:
         covariates.refuse_missing(read, numbers, remedy)
         gate_covariates.refuse_missing(read, numbers, remedy)
-    model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, np.zeros(len(targets)))
+    depth, branches, zeros = settings.depth, settings.branches, np.zeros(len(targets))
+    model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, zeros, branches)
     units = model.units(model.target_cells(read)[0])
     offset = np.array([offset_of(name, own) for name, own in zip(chosen, units, strict=True)])
-    model = ExpertModel(read.schema, targets, covariates, gate_covariates, depth, chosen, offset)
-    return model, read
+    return replace(model, offset=offset), read
 
 
-def tell_single_values(
-    model: ExpertModel,
-    table: Any,
-    given: Sequence[str] | None,
-    gates: Sequence[str] | None,
-    kinds: Mapping[str, str] | None,
-) -> None:
+def tell_single_values(model: ExpertModel, table: Any, settings: ExpertSettings) -> None:
     """Warn of the covariates of a table or frame that hold a single value, for they are left out."""
     schema = model.schema
-    names = [name for name in schema.names if name not in model.targets] if given is None else names_of(given)
-    names = dict.fromkeys((*names, *(() if gates is None else names_of(gates))))
+    experts, gates = settings.covariates(schema.names)
+    names = dict.fromkeys((*experts, *gates))
     # reading a frame has told of columns that are constant in all rows, but for those whose kind was overridden
     told = set() if isinstance(table, Table) else {column.name for column in schema if column.n_distinct < 2}
-    told -= {*(kinds or {})}
+    told -= {*(settings.kinds or {})}
     silent = [name for name in names if name not in model.covariate_columns and name not in told]
     if silent:
         warn(f"covariates with a single value are left out: {', '.join(silent)}")
@@ -427,26 +397,6 @@ def room(model: ExpertModel, n_draw: int) -> Coefficients:
         precision=np.empty((n_draw, model.depth + 1, n_target)),
         noise=np.empty((n_draw, n_target)),
     )
-
-
-def targets_of(target: object) -> tuple[str, ...]:
-    """Return the names of targets; raise `LearnerError` for what is no name, and no names that all differ."""
-    names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, Iterable) else ()
-    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise LearnerError(
-            f"target={target!r}",
-            "one or several different columns, by name",
-            "Name them: target='y' or target=['y', 'z'].",
-            command="Name them: --target y or --target y,z.",
-        )
-    return names
-
-
-def names_of(names: object) -> tuple[str, ...]:
-    """Return the names of covariates, each once; raise `LearnerError` for what is no list of names."""
-    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise LearnerError(f"covariates {names!r}", "a list of names of columns")
-    return tuple(dict.fromkeys(names))
 
 
 def _position(table: Table, name: str) -> int:

@@ -9,10 +9,11 @@ import numpy as np
 
 from bayesjpt import defaults_experts
 from bayesjpt.errors import LearnerError, TableError
-from bayesjpt.experts.em import check_search, expert_ridges
+from bayesjpt.experts.em import expert_ridges
 from bayesjpt.experts.fit import make_model, make_prior, tell_single_values
 from bayesjpt.experts.model import LARGEST_DEPTH
 from bayesjpt.experts.posterior import ExpertPosterior
+from bayesjpt.experts.settings import ExpertSettings
 from bayesjpt.experts.start import begin
 from bayesjpt.kernels.expert_online import Memory, learn_rows
 from bayesjpt.kernels.expert_tree import GAMMA, Coefficients
@@ -86,12 +87,15 @@ class OnlineExperts:
         number = isinstance(forgetting, int | float | np.number) and not isinstance(forgetting, bool)
         if not number or not 0.0 < forgetting <= 1.0:
             raise LearnerError(f"forgetting={forgetting!r}", "a number above 0 and at most 1")
-        self.ridge = check_search("em", ridge, None).ridge
+        settings = ExpertSettings(
+            target=target, given=given, gates=gates, depth=depth, experts=experts, kinds=kinds, method="em", ridge=ridge
+        )
+        self.ridge = settings.search.ridge
         if self.ridge == 0.0:
             raise LearnerError("ridge=0", "a number above 0, for the first rows do not say what all coefficients are")
         self.forgetting = float(forgetting)
-        self.model, table = make_model(rows, target, given, gates, depth=int(depth), experts=experts, kinds=kinds)
-        tell_single_values(self.model, rows, given, gates, kinds)
+        self.model, table = make_model(rows, settings)
+        tell_single_values(self.model, rows, settings)
         prior = make_prior(self.model)
         self._floor = prior.floor
         expert_most = 1.0 / np.repeat(expert_ridges(self.model, self.ridge), np.diff(self.model.at))

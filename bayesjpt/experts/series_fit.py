@@ -2,145 +2,151 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bayesjpt.errors import LearnerError, SamplingError, TableError, counted, warn
-from bayesjpt.experts.em import Search
-from bayesjpt.experts.fit import make_model, make_prior, names_of, room, targets_of, tell_single_values
+from bayesjpt.errors import TableError, counted, warn
+from bayesjpt.experts.fit import (
+    Problem,
+    chain_generators,
+    joined,
+    make_model,
+    make_prior,
+    one_draw,
+    room,
+    tell_single_values,
+)
 from bayesjpt.experts.missing import check_joint, filled_matrices, make_gaps, own_gaps
 from bayesjpt.experts.model import ExpertModel
 from bayesjpt.experts.series import ExpertSeriesPosterior
-from bayesjpt.experts.series_em import optimise_series
+from bayesjpt.experts.series_em import SeriesOptimum, optimise_series
 from bayesjpt.experts.series_model import begin_series, steps_of
+from bayesjpt.experts.settings import ExpertSettings
 from bayesjpt.experts.start import FIRST_COMPARED
 from bayesjpt.kernels.expert_gaps import Gaps, fill_gaps_of_steps, room_for, run_series_chain_with_gaps
-from bayesjpt.kernels.expert_series import Memory
-from bayesjpt.kernels.expert_series_start import TRANSITIONS, Start, not_hopeless, slots
+from bayesjpt.kernels.expert_series import Memory, Steps
+from bayesjpt.kernels.expert_series_start import Start, not_hopeless, slots
 from bayesjpt.kernels.expert_series_sweep import run_series_chain
 from bayesjpt.kernels.expert_tree import Coefficients, Task
-from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.steps import read_order
 from bayesjpt.table.table import Table, as_table
 
 
-def fit_series(
-    table: Any,
-    *,
-    time: str,
-    series: str | None,
-    transitions: str,
-    target: str | Sequence[str],
-    given: Sequence[str] | None,
-    gates: Sequence[str] | None,
-    depth: int,
-    experts: str | Mapping[str, str],
-    kinds: Mapping[str, str] | None,
-    chain: tuple[int, int, int, str],
-    search: Search | None,
-    missing: Posterior | None,
-    cores: int | None,
-    rng: np.random.Generator,
-) -> ExpertSeriesPosterior:
-    """Return draws of a hidden Markov decision tree; see `bayesjpt.fit_experts`, which has checked the numbers.
+def fit_series(table: Any, settings: ExpertSettings, rng: np.random.Generator) -> ExpertSeriesPosterior:
+    """Return draws of a hidden Markov decision tree; see `bayesjpt.fit_experts`.
 
-    `chain` is (draws, tune, chains, start); with a `search` each chain is one for the optimum, and one draw.
+    By EM each chain is a search for the optimum, and one draw.
     """
-    draws, tune, chains, start = chain
-    targets = targets_of(target)
-    for name, what in ((time, "time"), (series, "series")):
-        if name is not None and not isinstance(name, str):
-            raise LearnerError(f"{what}={name!r}", "the name of a column")
-        if name in targets:
-            raise LearnerError(f"column {name!r} is both target and {what}", "one or the other")
-    if transitions not in TRANSITIONS:
-        raise LearnerError(f"transitions={transitions!r}", f"one of {', '.join(TRANSITIONS)}")
-    if time == series:
-        raise LearnerError(f"column {time!r} is both time and series", "one or the other")
-    modelled = [name for names in (given, gates) if names is not None for name in names_of(names)]
-    frame, order = read_order(table, time, series, modelled)
+    assert settings.time is not None
+    problem, steps, begun_steps = _problem_of(table, settings, rng)
+    rngs = chain_generators(rng, settings.schedule.n_chain)
+    recorded: dict[str, Any] = {
+        "depth": settings.depth,
+        "start": settings.start,
+        "rows": problem.task.x.shape[0],
+        "series": steps.first.size - 1,
+    }
+    with ThreadPoolExecutor(max_workers=settings.n_thread) as pool:
+        starts = not_hopeless(list(pool.map(partial(_begin, problem, begun_steps), rngs)))
+        if settings.method == "gibbs":
+            states, memories = zip(*pool.map(partial(_sample, problem, steps), starts, rngs), strict=True)
+            recorded["tune"] = settings.schedule.n_tune
+        else:
+            found = list(pool.map(partial(_search, problem, steps), starts))
+            states, memories = [one_draw(each.state) for each in found], [one_draw(each.memory) for each in found]
+            recorded |= {
+                "method": settings.method,
+                "ridge": settings.search.ridge,
+                "passes": max(each.trace.size - 1 for each in found),
+                "log_likelihood": float(np.mean([each.trace[-1] for each in found])),
+            }
+    return ExpertSeriesPosterior(
+        problem.model,
+        joined(states),
+        recorded,
+        settings.missing,
+        memory=joined(memories),
+        transitions=settings.transitions,
+        time=settings.time,
+        series=settings.series,
+    )
+
+
+def _problem_of(table: Any, settings: ExpertSettings, rng: np.random.Generator) -> tuple[Problem, Steps, Steps]:
+    """Return what chains run on, rows in the order of steps; these, and those of them that chains begin with."""
+    assert settings.time is not None
+    targets, missing = settings.targets, settings.missing
+    modelled = [name for names in settings.covariates(()) for name in names]
+    frame, order = read_order(table, settings.time, settings.series, modelled)
     if frame is None:
         raise TableError("no column beside time and series", "the target")
-    wanted = kinds
+    kinds = settings.kinds
     if isinstance(kinds, Mapping):  # what else it may be is refused where the frame is read
-        wanted = {name: kind for name, kind in kinds.items() if name in modelled or name not in (time, series)}
-    read = as_table(frame, kinds=wanted or None)
+        unused = {settings.time, settings.series}.difference(modelled)
+        kinds = {name: kind for name, kind in kinds.items() if name not in unused}
+    read = as_table(frame, kinds=kinds or None)
     known = _known(read, targets)[order.rows]
     # gaps are refused below, where all rows are there in the order of the table
-    model, _ = make_model(read.take(order.rows[known]), targets, given, gates, depth=depth, experts=experts, gaps=True)
-    tell_single_values(model, table, given, gates, wanted)
-    rows = Table(model.schema, read.values, read.observed, read.unseen)
-    prior = make_prior(model)
-    gaps = None
+    model, _ = make_model(read.take(order.rows[known]), replace(settings, target=targets, kinds=None), gaps=True)
+    tell_single_values(model, table, replace(settings, target=targets, kinds=kinds))
+    rows, prior, gaps = Table(model.schema, read.values, read.observed, read.unseen), make_prior(model), None
     if missing is not None:
         check_joint(missing, model.covariate_columns)
         gaps = make_gaps(model, missing, rows, rng)
     task = _task(model, rows, gaps, order.rows, known)
-    steps = begun_steps = steps_of(model, order, known, transitions)
+    steps = begun_steps = steps_of(model, order, known, settings.transitions)
     if gaps is not None:
         gaps = gaps._replace(place=np.argsort(order.rows)[gaps.place])
-        # a step without its covariates says nothing to experts until these are drawn given its targets
-        whole = known.copy()
-        whole[gaps.place] = False
-        if not whole.any():
-            raise TableError("no row with a value of the target and all covariates", "one at least")
-        begun_steps = steps._replace(seen=whole)
-        if search is not None:
-            steps, n = begun_steps, int((known & ~whole).sum())
+        begun_steps = _complete_steps(steps, gaps)
+        if settings.method != "gibbs":
+            steps, n = begun_steps, int((known & ~begun_steps.seen).sum())
             if n:
-                warn(
-                    f"the targets of {counted(n, 'step')} without a covariate are left out by method {search.method}; "
-                    "gibbs uses them"
-                )
-    n_slot = slots(depth, transitions)[2]
-    seeds = rng.bit_generator.seed_seq.spawn(chains)  # pyright: ignore[reportAttributeAccessIssue] - it has it
-    kept_states = [room(model, draws) for _ in range(chains)]
-    traces = [np.zeros(1)] * chains
-    kept_memory = [Memory(np.empty((draws, model.n_gate, n_slot)), np.empty((draws, 1))) for _ in range(chains)]
+                what = f"the targets of {counted(n, 'step')} without a covariate"
+                warn(f"{what} are left out by method {settings.method}; gibbs uses them")
+    return Problem(settings, model, task, prior, gaps), steps, begun_steps
 
-    generators = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
 
-    def begun(number: int) -> Start:
-        return begin_series(model, task, begun_steps, prior, start, generators[number])
+def _complete_steps(steps: Steps, gaps: Gaps) -> Steps:
+    """Return steps of which those without a covariate say nothing to experts, until it is drawn given their targets."""
+    whole = steps.seen.copy()
+    whole[gaps.place] = False
+    if not whole.any():
+        raise TableError("no row with a value of the target and all covariates", "one at least")
+    return steps._replace(seen=whole)
 
-    def run(number: int, first: Start) -> None:
-        own, (_, state, memory, leaf) = generators[number], first
-        if search is not None:
-            found = optimise_series(model, task, steps, prior, search, (state, memory))
-            for kept, array in zip((*kept_states[number], *kept_memory[number]), (*found[0], *found[1]), strict=True):
-                kept[0] = array
-            traces[number] = found.trace
-            return
-        key, kept = np.uint64(own.integers(2**62)), (kept_states[number], kept_memory[number])
-        if gaps is None:
-            run_series_chain(task, steps, state, memory, prior, leaf, own, key, tune, *kept)
-            return
-        filled, chosen = own_gaps(task, gaps)
-        many = chosen._replace(n_compared=FIRST_COMPARED)
-        fill_gaps_of_steps(filled, many, steps, state, memory, leaf, room_for(filled, many), own)
-        run_series_chain_with_gaps(filled, chosen, steps, state, memory, prior, leaf, own, key, tune, *kept)
 
-    with ThreadPoolExecutor(max_workers=min(chains, cores or os.cpu_count() or 1)) as pool:
-        starts = not_hopeless(list(pool.map(begun, range(chains))))
-        list(pool.map(run, range(chains), starts))
-    drawn = Coefficients(*(np.stack(arrays) for arrays in zip(*kept_states, strict=True)))
-    memory = Memory(*(np.stack(arrays) for arrays in zip(*kept_memory, strict=True)))
-    if not all(np.isfinite(array).all() for array in (*drawn, *memory)):
-        raise SamplingError("a draw that is not finite", remedy="Rescale covariates with values far from all others.")
-    settings = {"depth": depth, "start": start, "rows": rows.n_row, "series": order.n_series}
-    if search is None:
-        settings["tune"] = tune
-    else:
-        settings |= {"method": search.method, "ridge": search.ridge}
-        settings |= {"passes": max(trace.size - 1 for trace in traces)}
-        settings |= {"log_likelihood": float(np.mean([trace[-1] for trace in traces]))}
-    return ExpertSeriesPosterior(
-        model, drawn, settings, missing, memory=memory, transitions=transitions, time=time, series=series
-    )
+def _begin(problem: Problem, steps: Steps, rng: np.random.Generator) -> Start:
+    start = problem.settings.start
+    assert isinstance(start, str)
+    return begin_series(problem.model, problem.task, steps, problem.prior, start, rng)
+
+
+def _search(problem: Problem, steps: Steps, first: Start) -> SeriesOptimum:
+    settings, model, task, prior, _ = problem
+    return optimise_series(model, task, steps, prior, settings.search, (first.state, first.memory))
+
+
+def _sample(problem: Problem, steps: Steps, first: Start, rng: np.random.Generator) -> tuple[Coefficients, Memory]:
+    """Return the draws of a chain of Gibbs sweeps."""
+    settings, model, task, prior, gaps = problem
+    _, state, memory, leaf = first
+    n_tune, n_draw = settings.schedule.n_tune, settings.schedule.n_draw
+    n_slot = slots(settings.depth, settings.transitions)[2]
+    kept = room(model, n_draw), Memory(np.empty((n_draw, model.n_gate, n_slot)), np.empty((n_draw, 1)))
+    key = np.uint64(rng.integers(2**62))
+    if gaps is None:
+        run_series_chain(task, steps, state, memory, prior, leaf, rng, key, n_tune, *kept)
+        return kept
+    filled, chosen = own_gaps(task, gaps)
+    many = chosen._replace(n_compared=FIRST_COMPARED)
+    fill_gaps_of_steps(filled, many, steps, state, memory, leaf, room_for(filled, many), rng)
+    run_series_chain_with_gaps(filled, chosen, steps, state, memory, prior, leaf, rng, key, n_tune, *kept)
+    return kept
 
 
 def _known(read: Table, targets: Sequence[str]) -> np.ndarray:

@@ -12,6 +12,7 @@ import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, LearnerError
 from bayesjpt.experts.em import Search, completed, copied, first_optimum, make_penalty, optimise
 from bayesjpt.experts.fit import make_model, make_prior
+from bayesjpt.experts.settings import ExpertSettings
 from bayesjpt.kernels.expert_em import em_pass, fill_posteriors, penalty_of
 from bayesjpt.kernels.expert_tree import fill_log_density
 from tests.experts import naive_em
@@ -27,10 +28,10 @@ MANY_STEPS = 500
 def problem(name: str, depth: int = 2, ridge: float = 0.5):
     targets = list(EXPERTS) if name == "all" else [name]
     experts = {target: EXPERTS[target] for target in targets}
-    made = make_model(frame(), targets, ["x", "color"], None, depth=depth, experts=experts, kinds={"count": "integer"})
-    model, prior = made[0], make_prior(made[0])
-    task = model.task(made[1])
-    return model, task, prior, make_penalty(model, prior, ridge)
+    settings = {"given": ["x", "color"], "depth": depth, "experts": experts, "kinds": {"count": "integer"}}
+    model, table = make_model(frame(), ExpertSettings(target=targets, **settings))
+    prior = make_prior(model)
+    return model, model.task(table), prior, make_penalty(model, prior, ridge)
 
 
 def begun(model, task, prior, start: str = "cart"):

@@ -9,6 +9,7 @@ import bayesjpt as bj
 from bayesjpt.experts.em import Optimum, Search, optimise
 from bayesjpt.experts.fit import make_model, make_prior
 from bayesjpt.experts.grow import Growth, rows_of
+from bayesjpt.experts.settings import ExpertSettings
 from bayesjpt.experts.start import first_state
 
 
@@ -48,7 +49,7 @@ def test_few_rows_are_no_tree():
 
 def test_splits_that_held_out_rows_do_not_need_are_taken_back():
     rows = three_regimes(800, 3)
-    model, table = make_model(rows, "y", None, None, depth=2, experts="gaussian")
+    model, table = make_model(rows, ExpertSettings(target="y", depth=2, experts="gaussian"))
     prior, task = make_prior(model), model.task(table)
     growth = Growth(model, rows_of(task, np.arange(500)), rows_of(task, np.arange(500, 800)), prior, Search())
     # by hand: the root where rows change, all others where they do not

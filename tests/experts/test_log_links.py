@@ -9,6 +9,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.experts.em import expert_ridges, make_penalty
 from bayesjpt.experts.fit import make_model, make_prior
+from bayesjpt.experts.settings import ExpertSettings
 from bayesjpt.numerics.draw import draw_gamma, draw_gamma_above
 from tests.experts.geweke import prior_draw
 
@@ -37,7 +38,7 @@ def model_of(kind: str, depth: int, n_covariate: int = 1):
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(rng.normal(size=(60, n_covariate)), columns=[f"x{k}" for k in range(n_covariate)])
     frame["y"] = rng.poisson(3.0, 60) + 1 if kind == "poisson" else rng.gamma(2.0, 1.0, 60)
-    return make_model(frame, "y", None, None, depth=depth, experts=kind, kinds=None)
+    return make_model(frame, ExpertSettings(target="y", depth=depth, experts=kind))
 
 
 @pytest.mark.parametrize("kind", LOG_LINKED)
@@ -98,7 +99,7 @@ def test_draws_around_an_optimum_have_means_too():
 def test_the_ridge_of_log_links_is_bounded_and_that_of_others_is_as_given():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"x": rng.normal(size=60), "z": rng.poisson(3.0, 60), "y": rng.normal(size=60)})
-    model, _ = make_model(frame, ["y", "z"], None, None, depth=1, experts="auto", kinds=None)
+    model, _ = make_model(frame, ExpertSettings(target=["y", "z"], depth=1))
     assert model.experts == ("gaussian", "poisson")
     small, large = expert_ridges(model, 0.1), expert_ridges(model, 7.0)
     assert small[0] == 0.1
@@ -112,7 +113,7 @@ def test_the_ridge_of_log_links_is_bounded_and_that_of_others_is_as_given():
 def test_other_experts_have_no_bound():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"x": rng.normal(size=60), "z": list("abc") * 20, "y": rng.normal(size=60)})
-    model, _ = make_model(frame, ["y", "z"], None, None, depth=2, experts="auto", kinds=None)
+    model, _ = make_model(frame, ExpertSettings(target=["y", "z"], depth=2))
     prior = make_prior(model)
     assert (prior.least_precision == 0.0).all()
     assert (prior.precision_rate == 1.0).all()

@@ -13,6 +13,7 @@ from bayesjpt.errors import LearnerError
 from bayesjpt.experts.em import Search
 from bayesjpt.experts.fit import make_model, make_prior
 from bayesjpt.experts.mean_field import ascend
+from bayesjpt.experts.settings import ExpertSettings
 from tests.experts.test_em import begun, problem
 from tests.experts.test_fit import BAD, regimes
 from tests.experts.test_posterior import frame
@@ -29,7 +30,7 @@ def test_the_bound_never_falls(name):
 @pytest.mark.parametrize("name", ["real", "two"])
 def test_the_bound_is_below_the_evidence_and_near_it(name):
     rows = frame().head(15)
-    model, table = make_model(rows, name, [], None, depth=0, experts="auto")
+    model, table = make_model(rows, ExpertSettings(target=name, given=[], depth=0))
     task, prior = model.task(table), make_prior(model)
     _, _, _, penalty = problem(name, depth=0)
     field, trace = ascend(model, task, penalty, Search(ridge=0.5, passes=200, gain=0.0), begun(model, task, prior))

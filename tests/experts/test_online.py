@@ -9,6 +9,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import LearnerError, TableError
 from bayesjpt.experts.fit import make_model, make_prior
+from bayesjpt.experts.settings import ExpertSettings
 from bayesjpt.experts.start import first_state
 from bayesjpt.kernels.expert_online import Memory, fill_row_posterior, forget_and_add, learn_row
 from tests.experts import naive_em
@@ -21,7 +22,7 @@ RIDGE = 0.3
 
 
 def task_of(rows: pd.DataFrame, depth: int):
-    model, table = make_model(rows, "y", None, None, depth=depth, experts="gaussian")
+    model, table = make_model(rows, ExpertSettings(target="y", depth=depth, experts="gaussian"))
     return model, model.task(table), make_prior(model)
 
 

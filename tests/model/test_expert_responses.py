@@ -20,6 +20,7 @@ from bayesjpt import ExpertPosterior
 from bayesjpt.defaults_experts import precision_bounds
 from bayesjpt.errors import BayesjptWarning, ModelError, TableError
 from bayesjpt.experts.fit import make_model
+from bayesjpt.experts.settings import ExpertSettings
 from bayesjpt.kernels.expert_tree import KIND_NAMES
 from bayesjpt.model.expert_responses import read_responses
 from bayesjpt.model.expert_step import ExpertGibbs
@@ -341,7 +342,7 @@ def test_a_table_keeps_the_kinds_and_labels_of_its_schema():
         ("multinomial", ("1", "2", "3")),
     ]
     assert [kind for kind, _ in kinds_of(declared.to_frame())] == ["multinomial", "poisson", "poisson"]
-    chosen = make_model(declared, list(Y), [], None, depth=0, experts="auto")[0].experts
+    chosen = make_model(declared, ExpertSettings(target=list(Y), given=[], depth=0))[0].experts
     assert [kind for kind, _ in kinds_of(declared)] == list(chosen)
     with pytest.raises(ModelError, match="poisson experts for the values of 'visits'; expected one of gaussian"):
         read_responses("y", declared, {"visits": "poisson"})
@@ -371,7 +372,7 @@ def test_a_table_keeps_the_kinds_and_labels_of_its_schema():
 def test_experts_are_those_of_fit_experts(values):
     y = (values * N_ROW)[:60]
     frame = pd.DataFrame({"x": np.sin(np.arange(len(y))), "y": y})
-    model = make_model(frame, "y", None, None, depth=0, experts="auto")[0]
+    model = make_model(frame, ExpertSettings(target="y", depth=0))[0]
     read = read_responses("y", frame["y"], "auto")
     assert KIND_NAMES[read.kinds[0]] == model.experts[0]
     if model.experts[0] == "gaussian":
