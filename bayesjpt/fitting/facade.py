@@ -19,6 +19,7 @@ from bayesjpt.fitting.settings import BOOSTING, FitSettings
 from bayesjpt.user_paths import as_path
 
 if TYPE_CHECKING:
+    from bayesjpt.fitting.ensemble import Ensemble
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.posterior.networks import NetworkDraws
     from bayesjpt.posterior.stacked import StackedPosterior
@@ -316,14 +317,13 @@ def _fit_several(
     on_structure: Callable[[Posterior], None] | None,
 ) -> StackedPosterior:
     """Return the posterior of several structures, `learnt_from` being the table as learners see it."""
-    from bayesjpt.fitting.boosting import boost
     from bayesjpt.fitting.ensemble import Ensemble, fit_structures, resampling_of
-    from bayesjpt.fitting.stacking import held_out_scores, weigh, weigh_by_learner
+    from bayesjpt.fitting.stacking import weights_by_held_out_rows
     from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.posterior.weights import draws_for
     from bayesjpt.sampler.facts import facts_of
-    from bayesjpt.sampler.progress import count_bar, task_bar
+    from bayesjpt.sampler.progress import count_bar
     from bayesjpt.sampler.workers import n_helper, n_worker
     from bayesjpt.table.dataset import Dataset
 
@@ -344,20 +344,14 @@ def _fit_several(
     )
     with clock.phase("compile"):
         compile_for(learnt_from, fit_settings.progress, fit_settings.sampler)
-    weights = np.full(ensemble.n, 1.0 / ensemble.n)
-    if fit_settings.weights == "stacking":
-        with clock.phase("weigh"), task_bar("Weighing structures on held-out rows", fit_settings.progress) as tell:
-            assert not isinstance(learnt_from, Dataset), "refused before"
-            scores = held_out_scores(ensemble, learnt_from, folder=folder, tell=tell)
-            n_learner = len(fit_settings.learners)
-            weights = weigh(scores) if n_learner == 1 else weigh_by_learner(scores, n_learner)
-    boosted: list[NetworkDraws] = []
-    if fit_settings.weights == BOOSTING:
-        with clock.phase("weigh"), task_bar("Boosting networks", fit_settings.progress) as tell:
-            assert not isinstance(table, Dataset), "refused before"
-            assert not isinstance(learnt_from, Dataset), "refused before"
-            boosted, weights = boost(ensemble, table, learnt_from, n_chain=schedule.n_chain, tell=tell)
+    weights, boosted = np.full(ensemble.n, 1.0 / ensemble.n), []
     if fit_settings.weights != "even":
+        with clock.phase("weigh"):
+            if fit_settings.weights == BOOSTING:
+                boosted, weights = _boosted(fit_settings, ensemble, table, learnt_from)
+            else:
+                assert not isinstance(learnt_from, Dataset), "refused before"
+                weights = weights_by_held_out_rows(ensemble, learnt_from, folder, progress=fit_settings.progress)
         settings["structure_weights"] = ", ".join(f"{weight:.4g}" for weight in weights)
     n_draws = draws_for(weights, ensemble.n * schedule.n_draw)
     schedules = {k: replace(schedule, n_draw=int(n_draws[k])) for k in np.flatnonzero(n_draws).tolist()}
@@ -391,6 +385,20 @@ def _fit_several(
         warn(f"{ended}: {kept} {'are' if drafted is None else 'is'} kept")
         settings |= {"interrupted": kept} | ({} if drafted is None else {"draft": drafted})
     return whole()
+
+
+def _boosted(
+    fit_settings: FitSettings, ensemble: Ensemble, table: Table | Dataset, learnt_from: Table | Dataset
+) -> tuple[list[NetworkDraws], np.ndarray]:
+    """Return networks of which each is learned from what those before it predict badly, and their weights."""
+    from bayesjpt.fitting.boosting import boost
+    from bayesjpt.sampler.progress import task_bar
+    from bayesjpt.table.dataset import Dataset
+
+    assert not isinstance(table, Dataset), "refused before"
+    assert not isinstance(learnt_from, Dataset), "refused before"
+    with task_bar("Boosting networks", fit_settings.progress) as tell:
+        return boost(ensemble, table, learnt_from, n_chain=fit_settings.schedule.n_chain, tell=tell)
 
 
 def _seeded(

@@ -37,6 +37,18 @@ _FOLD, _CHAIN = 2, 3
 """What a seed is for."""
 
 
+def weights_by_held_out_rows(
+    ensemble: Ensemble, table: Table, folder: StructuresFolder | None, *, progress: bool
+) -> np.ndarray:
+    """Return the weight of each structure; arguments and errors are those of `held_out_scores`."""
+    from bayesjpt.sampler.progress import task_bar
+
+    with task_bar("Weighing structures on held-out rows", progress) as tell:
+        scores = held_out_scores(ensemble, table, folder=folder, tell=tell)
+        n_learner = len(ensemble.learners)
+        return weigh(scores) if n_learner == 1 else weigh_by_learner(scores, n_learner)
+
+
 def held_out_scores(
     ensemble: Ensemble, table: Table, *, folder: StructuresFolder | None, tell: Callable[[int, int], None] | None
 ) -> np.ndarray:
