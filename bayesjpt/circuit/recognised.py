@@ -162,6 +162,34 @@ def _add_tree(kind, child_ptr, child, column, group, n_group, root, tree, n, bud
 
 
 @kernel
+def _add_trees(kind, child_ptr, child, column, group, n_group, node, fixed, is_in, tree, budget):
+    """Write the columns of the trees of a part to `tree`; return how many these are, -1 where the part has no trees.
+
+    All columns are in one tree, or have a leaf of the label that splits above have decided (`fixed`). `is_in` is room.
+    """
+    n = 0
+    is_forest = kind[node] == arrays.PRODUCT and (kind[child[child_ptr[node]]] != arrays.LEAF or fixed.max() >= 0)
+    begin, end = (child_ptr[node], child_ptr[node + 1]) if is_forest else (np.int32(0), np.int32(1))
+    is_in[:] = False
+    for e in range(begin, end):
+        root = np.int64(child[e]) if is_forest else node
+        c = column[root]
+        if kind[root] == arrays.LEAF and fixed[c] >= 0:
+            if fixed[c] != group[root] or is_in[c]:
+                return -1
+            is_in[c] = True
+        else:
+            n = _add_tree(kind, child_ptr, child, column, group, n_group, root, tree, n, budget)
+            if n < 0:
+                return -1
+    for k in range(n):
+        if is_in[tree[0][k]]:
+            return -1
+        is_in[tree[0][k]] = True
+    return n if is_in.all() else -1
+
+
+@kernel
 def _is_split(kind, child_ptr, child, column, node):
     """Return whether a node splits a part, and does not begin a tree."""
     if kind[node] != arrays.HARD or column[node] < 0:
@@ -227,25 +255,8 @@ def _recognise(kind, child_ptr, child, column, group, n_group):
             n_way += n_child
         else:
             seen[node] = True
-            n = 0
-            is_forest = kind[node] == arrays.PRODUCT and kind[child[child_ptr[node]]] != arrays.LEAF
-            is_forest |= kind[node] == arrays.PRODUCT and n_fixed > 0
-            begin, end = (child_ptr[node], child_ptr[node + 1]) if is_forest else (np.int32(0), np.int32(1))
-            is_in[:] = False
-            for e in range(begin, end):
-                root = np.int64(child[e]) if is_forest else node
-                c = column[root]
-                if kind[root] == arrays.LEAF and fixed[c] >= 0:
-                    is_network &= fixed[c] == group[root] and not is_in[c]
-                    is_in[c] = True
-                elif is_network:
-                    n = _add_tree(kind, child_ptr, child, column, group, n_group, root, tree, n, budget)
-                    is_network = n >= 0
-            if is_network:
-                for k in range(n):
-                    is_network &= not is_in[tree[0][k]]
-                    is_in[tree[0][k]] = True
-                is_network &= is_in.all() and n == n_column - n_fixed
+            n = _add_trees(kind, child_ptr, child, column, group, n_group, node, fixed, is_in, tree, budget)
+            is_network = n == n_column - n_fixed
             if is_network:
                 columns, parents = with_room(columns, n_place + n), with_room(parents, n_place + n)
                 table_edge = with_room(table_edge, n_entry + tree[2][n])
