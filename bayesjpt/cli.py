@@ -116,7 +116,7 @@ Time = Annotated[
 ]
 Kind = Annotated[
     list[str] | None,
-    typer.Option("--kind", help="COLUMN=KIND: real, integer, date, category, ordinal, nominal, aside."),
+    typer.Option("--kind", help="COLUMN=KIND: real, integer, date, category, ordinal, nominal, excluded."),
 ]
 SchemaPath = Annotated[
     Path | None, typer.Option("--schema", help="Document that says what each column is; see `bayesjpt schema`.")

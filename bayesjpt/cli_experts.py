@@ -161,7 +161,7 @@ def rows(reader: TableReader, path: Path, post: ExpertPosterior, *, targets: boo
     # what columns are is known from the fit: covariates of a short file may look like running numbers
     schema = post.model.read_schema(targets=True)
     known = {column.name: "category" if column.base == "category" else "real" for column in schema}
-    unused = {column.name: "aside" for column in schema.set_aside}
+    unused = {column.name: "excluded" for column in schema.set_aside}
     return post.read(reader.rows_of_kinds(path, unused | order | known))
 
 

@@ -77,7 +77,7 @@ def kinds_of(kind: list[str] | None) -> dict[str, str] | None:
     for name, sign, base in pairs:
         if not (name and sign and base):
             raise BayesjptError(
-                f"--kind {name}{sign}{base}", "COLUMN=real, integer, date, category, ordinal, nominal or aside"
+                f"--kind {name}{sign}{base}", "COLUMN=real, integer, date, category, ordinal, nominal or excluded"
             )
     return {name: base for name, _, base in pairs} or None
 

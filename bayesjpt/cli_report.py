@@ -39,7 +39,7 @@ Cores = Annotated[int | None, typer.Option(help="Of a table: threads.")]
 Seed = Annotated[int | None, typer.Option(help="Of a table: same seed, same page.")]
 Kind = Annotated[
     list[str] | None,
-    typer.Option("--kind", help="COLUMN=real|integer|date|category|ordinal|nominal|aside; repeatable."),
+    typer.Option("--kind", help="COLUMN=real|integer|date|category|ordinal|nominal|excluded; repeatable."),
 ]
 SchemaPath = Annotated[Path | None, typer.Option("--schema", help="Document that says what each column is.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no warnings.")]

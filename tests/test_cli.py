@@ -161,7 +161,7 @@ def test_quiet_prints_nothing_on_standard_error(tmp_path, capfd):
 
 
 def test_kind_overrides_a_decision(csv, capfd):
-    _, out, _ = run(capfd, "types", csv, "--json", "-q", "--kind", "rings=real", "--kind", "colour=aside", *FEW)
+    _, out, _ = run(capfd, "types", csv, "--json", "-q", "--kind", "rings=real", "--kind", "colour=excluded", *FEW)
     answer = json.loads(out)
     assert {column["column"]: column["base"] for column in answer["columns"]} == {"size": "real", "rings": "real"}
 
@@ -392,7 +392,7 @@ def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, wor
         (["--rows", "few"], ["--rows few", "or all"]),
         (["--json", "--csv"], ["--json and --csv"]),
         (["--quick", "--draws", "3"], ["--quick with --draws"]),
-        (["--kind", "size=colour"], ["'colour'", "category, integer, real, date, aside, ordinal, nominal"]),
+        (["--kind", "size=colour"], ["'colour'", "category, integer, real, date, excluded, ordinal, nominal"]),
         (["--kind", "size"], ["--kind size"]),
         (["--kind", "sise=real"], ["'sise'", "'size'"]),
         (["--draws", "many"], ["--draws"]),

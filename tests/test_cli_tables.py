@@ -51,7 +51,7 @@ BAD_TEXT = {
     "beyond float64": ("x,y\n1.5,1\n2e999,2\n", ["column 'x' holds inf in row 2"]),
     "whole beyond 2^53": (
         f"x,y\n1,1\n2,2\n{BIG},3\n2,3\n",
-        [f"the whole number {BIG} in row 3", "2^53", "--kind x=aside"],
+        [f"the whole number {BIG} in row 3", "2^53", "--kind x=excluded"],
     ),
     "thousands of digits": (f"x,y\n1,1\n{'9' * 5_000},2\n", ["column 'x'", "row 2"]),
     "ragged": ("x,y\n1,2\n1,2,3\n", ["data row 2 of 't.csv' has 3 cells", "2 as in the header"]),
@@ -121,7 +121,7 @@ def test_extreme_scales_are_no_mistake(scale, tmp_path, capfd):
         (["--kind", "x=real"], ["kinds asks for 'real'", "'x' holds 'many' in row 7"]),
         (["--kind", "many=category"], ["'many' has 1001 labels", "at most 1000", "an identifier or a text"]),
         (["--kind", "z=real"], ["kinds names a column 'z' that the table does not have", "'x', 'many'"]),
-        (["--kind", "x=cardinal"], ["'cardinal'", "category, integer, real", "aside"]),
+        (["--kind", "x=cardinal"], ["'cardinal'", "category, integer, real", "excluded"]),
     ],
 )
 def test_kind_that_contradicts_the_cells_is_refused(command, options, words, tmp_path, capfd):
@@ -156,7 +156,7 @@ def test_schema_goes_to_standard_output(csv, capfd):
 def test_schema_is_written_and_read_back_by_the_same_words(csv, tmp_path, capfd):
     path = tmp_path / "schema.toml"
     assert run(capfd, "schema", csv, "-o", path) == (0, "", "")
-    path.write_text(path.read_text().replace('base = "aside"', 'base = "integer"'))
+    path.write_text(path.read_text().replace('base = "excluded"', 'base = "integer"'))
     again = run(capfd, "schema", csv, "--schema", path)[1]
     assert '[column."id"]\n# whole numbers from 0 to 29' in again
     assert bj.read_table(csv, schema=path).names == ("size", "grade", "id")
@@ -165,7 +165,7 @@ def test_schema_is_written_and_read_back_by_the_same_words(csv, tmp_path, capfd)
 def test_schema_takes_kinds(csv, capfd):
     _, out, _ = run(capfd, "schema", csv, "--kind", "grade=category", "--kind", "size=aside")
     assert 'labels = ["1", "2", "3", "4", "5"]' in out
-    assert '[column."size"]\n# left out on request\nbase = "aside"' in out
+    assert '[column."size"]\n# left out on request\nbase = "excluded"' in out
 
 
 def test_schema_keeps_a_file_that_may_hold_decisions(csv, tmp_path, capfd):

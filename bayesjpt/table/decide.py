@@ -18,7 +18,7 @@ from bayesjpt.table import labels, numeric
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reason
 from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, tokens_text, without_tokens
-from bayesjpt.table.overrides import KINDS, LABEL_KINDS, NOTHING, Override
+from bayesjpt.table.overrides import FORMER_KINDS, KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
 from bayesjpt.table.unreadable import Unreadable, unreadable_text, without_unreadable
 
@@ -33,13 +33,16 @@ def overrides_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) ->
     """
     if kinds is not None and not isinstance(kinds, Mapping):
         raise SchemaError(f"kinds is a {type(kinds).__name__}", "a mapping from column names to kinds")
-    for name, kind in (kinds or {}).items():
+    kinds = {
+        name: FORMER_KINDS.get(kind, kind) if isinstance(kind, str) else kind for name, kind in (kinds or {}).items()
+    }
+    for name, kind in kinds.items():
         if name not in names:
             raise SchemaError(f"kinds names a column {name!r} that the table does not have", closest(str(name), names))
         if kind not in (*KINDS, *LABEL_KINDS):
             expected = f"one of {', '.join((*KINDS, *LABEL_KINDS))}"
             raise SchemaError(f"kind {kind!r} of column {name!r} is unknown", expected)
-    return {name: _override_of_kind(kind) for name, kind in (kinds or {}).items()}
+    return {name: _override_of_kind(kind) for name, kind in kinds.items()}
 
 
 def _override_of_kind(kind: str) -> Override:
@@ -100,16 +103,16 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     """Decide one column and note what came of it."""
     if override.base != "category":
         cells, dropped = _without_tokens(cells, override)
-        decided.tokens += dropped if override.base != "aside" else []
+        decided.tokens += dropped if override.base != "excluded" else []
     if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "date", "category")):
         _exclude(cells, override, decided)
         return
     view, unreadable = interpret(cells, decided.hints), None
-    if view.stored == "text" and override.base not in ("category", "aside"):
+    if view.stored == "text" and override.base not in ("category", "excluded"):
         cells, unreadable = without_unreadable(cells, decided.hints)
         view = interpret(cells, decided.hints) if unreadable else view
     found = set_aside_reason(cells, view) if override.base is None or override.source else None
-    if override.base == "aside":
+    if override.base == "excluded":
         found = found or "left out on request"
     elif override.base is not None:
         found = None
@@ -130,7 +133,7 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
 
 def _exclude(cells: Cells, override: Override, decided: _Decided) -> None:
     """Note a column that has no values that could be modelled."""
-    if override.base is not None and override.base != "aside":
+    if override.base is not None and override.base != "excluded":
         raise SchemaError(
             f"{override.at('base')} asks for {override.base!r} but column {cells.name!r} is {cells.excluded}",
             "numbers, texts, booleans or dates",
@@ -199,8 +202,8 @@ def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hi
         raise SchemaError(
             f"column {cells.name!r} has no observed cell in {cells.codes.size} rows",
             None,
-            f"Drop it, or leave it out with {override.remedy(cells.name, 'aside')}.",
-            command=f"Drop it, or leave it out with {override.command(cells.name, 'aside')}.",
+            f"Drop it, or leave it out with {override.remedy(cells.name, 'excluded')}.",
+            command=f"Drop it, or leave it out with {override.command(cells.name, 'excluded')}.",
         )
     if override.base in ("integer", "real"):
         view = numeric.on_request(cells, override, hints)

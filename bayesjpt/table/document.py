@@ -20,7 +20,7 @@ from bayesjpt.errors import SchemaError
 from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import toml
-from bayesjpt.table.overrides import KINDS, Override
+from bayesjpt.table.overrides import FORMER_KINDS, KINDS, Override
 from bayesjpt.table.schema import Column, Schema, closest
 from bayesjpt.user_paths import as_path
 
@@ -45,7 +45,7 @@ A section per column. All its keys but `base` may be left out, and so may whole 
 decided from the rows, as is everything that stands in comments.
 
 base        "real" (density per unit), "date" (the same, of dates and times), "integer" (probability of each whole
-            number), "category" (probability of each label), or "aside": left out. Write another base to bring a
+            number), "category" (probability of each label), or "excluded": left out. Write another base to bring a
             column back or to change it, and delete the keys that the new base does not have.
 labels      of a category: all of them, in their order; what the rows hold must be listed.
 other       of a category: true for a little probability of labels that the rows do not show, false for none.
@@ -203,12 +203,14 @@ def _override(name: str, section: Any, lines: Mapping[tuple[str, ...], int], sou
             )
     if "base" not in section:
         raise SchemaError(f"{place.at('column')}: column {name!r} has no base", f"base = one of {_quoted(KINDS)}")
+    if isinstance(section["base"], str):
+        section = section | {"base": FORMER_KINDS.get(section["base"], section["base"])}
     if section["base"] not in KINDS:
         base = section["base"]
         expected = closest(base, KINDS) if isinstance(base, str) else f"one of {_quoted(KINDS)}"
         raise SchemaError(f"{place.at('base')}: base of column {name!r} is {toml.rendered(base)}", expected)
-    if section["base"] == "aside":
-        return Override(base="aside", source=source, lines=section_lines)
+    if section["base"] == "excluded":
+        return Override(base="excluded", source=source, lines=section_lines)
     made: dict[str, Any] = {"base": section["base"], "source": source, "lines": section_lines}
     for key, value in section.items():
         if key == "base":
@@ -375,7 +377,7 @@ def text_of(schema: Schema) -> str:
     blocks = ["\n".join(toml.comment(line) for line in _HEADER.splitlines()), f"format = {FORMAT}"]
     blocks += [_section(column) for column in schema]
     for column in schema.set_aside:
-        blocks.append(f'[column.{toml.text(column.name)}]\n{toml.comments(column.reason)}\nbase = "aside"')
+        blocks.append(f'[column.{toml.text(column.name)}]\n{toml.comments(column.reason)}\nbase = "excluded"')
     return "\n\n".join(blocks) + "\n"
 
 

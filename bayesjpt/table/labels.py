@@ -44,9 +44,9 @@ def category(view: Cells, reason: str, override: Override) -> Column:
             f"column {view.name!r} has {len(labels)} labels in {view.n_observed} observed cells",
             f"at most {most} for a category",
             "Is it an identifier or a text? Group rare labels, or leave it out: "
-            f"{override.remedy(view.name, 'aside')}.",
+            f"{override.remedy(view.name, 'excluded')}.",
             command="Is it an identifier or a text? Group rare labels, or leave it out: "
-            f"{override.command(view.name, 'aside')}.",
+            f"{override.command(view.name, 'excluded')}.",
         )
     # an order that the data declare is asked for as one of `kinds` is, unless somebody asks for something else
     kept = override.families or (LABEL_KINDS["ordinal"] if view.is_ordered and override.base is None else ())

@@ -127,8 +127,8 @@ def real(view: Cells, reason: str, override: Override) -> Column:
         raise SchemaError(
             f"column {view.name!r} holds numbers that differ by {max(spread, width):.0e}",
             f"a spread of at least {LEAST_UNIT:.0e}",
-            f"Multiply the column, or leave it out with {override.remedy(view.name, 'aside')}.",
-            command=f"Multiply the column, or leave it out with {override.command(view.name, 'aside')}.",
+            f"Multiply the column, or leave it out with {override.remedy(view.name, 'excluded')}.",
+            command=f"Multiply the column, or leave it out with {override.command(view.name, 'excluded')}.",
         )
     width = max(width, np.finfo(np.float64).tiny)  # half of a narrower cell may be 0
     column = _numbers(view, "real", "; ".join([reason, note, *notes]), override)
@@ -345,8 +345,8 @@ def check_exact(cells: Cells, override: Override) -> None:
         raise TableError(
             f"column {cells.name!r} holds the whole number {rendered} in row {row}",
             _WHOLE_LIMIT,
-            f"Leave an identifier out with {override.remedy(cells.name, 'aside')}, or divide the column.",
-            command=f"Leave an identifier out with {override.command(cells.name, 'aside')}, or divide the column.",
+            f"Leave an identifier out with {override.remedy(cells.name, 'excluded')}, or divide the column.",
+            command=f"Leave an identifier out with {override.command(cells.name, 'excluded')}, or divide the column.",
         )
 
 

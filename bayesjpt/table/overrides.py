@@ -6,8 +6,11 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-KINDS = ("category", "integer", "real", "date", "aside")
+KINDS = ("category", "integer", "real", "date", "excluded")
 """What may be asked of a column: one of the three bases, dates (which are real), or to leave it out."""
+
+FORMER_KINDS = {"aside": "excluded"}
+"""What kinds were called before; it is still understood."""
 
 LABEL_KINDS = {"ordinal": ("ordinal",), "nominal": ("categorical",)}
 """What labels may be asked to be, and the only likelihood that says so."""

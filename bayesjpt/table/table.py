@@ -202,7 +202,7 @@ def read_table(
         compressed or not). Missing cells are empty or say NA, N/A, NaN, null or ?; among numbers and dates also None,
         -, unknown or #DIV/0! (one warning).
     kinds : mapping from str to str, optional
-        ``category``, ``integer``, ``real``, or ``aside`` to leave a column out: overrides the decision for it.
+        ``category``, ``integer``, ``real``, or ``excluded`` to leave a column out: overrides the decision for it.
     schema : Schema, SchemaDocument, str or Path, optional
         A Schema reads the rows as new rows under the schema of a training table: columns are aligned by name, missing
         ones are all-missing. A document, or the path of one (see `read_schema`), reads them as training rows: it says

@@ -311,7 +311,7 @@ def test_table_with_all_columns_set_aside_is_refused_with_the_reasons():
 @pytest.mark.filterwarnings("ignore:read as missing")
 def test_remedy_where_no_column_is_left_works(values):
     frame = pd.DataFrame({"x": values})
-    text = refused(frame, SchemaError, kinds={"x": "aside"})
+    text = refused(frame, SchemaError, kinds={"x": "excluded"})
     kinds = ast.literal_eval(re.search(r"kinds=(\{.*?\})", text)[1])
     assert as_table(frame, kinds=kinds).names == ("x",)
 

@@ -373,9 +373,10 @@ class TestKinds:
         assert column.base == "real"
         assert 0.0 < column.resolution <= column.scale
 
-    def test_aside_leaves_a_column_out(self):
+    @pytest.mark.parametrize("kind", ["excluded", "aside"])
+    def test_excluded_leaves_a_column_out_and_so_does_what_it_was_called_before(self, kind):
         frame = pd.DataFrame({"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]})
-        schema = as_table(frame, kinds={"x": "aside"}).schema
+        schema = as_table(frame, kinds={"x": kind}).schema
         assert (schema.names, schema.set_aside[0].name) == (("y",), "x")
 
     @pytest.mark.parametrize("kind", ["real", "integer"])
@@ -398,7 +399,7 @@ class TestKinds:
         ) as error:
             column_of([f"name {i}" for i in range(1_001)], kinds={"x": "category"})
         assert "an identifier or a text" in str(error.value)
-        assert "kinds={'x': 'aside'}" in str(error.value)
+        assert "kinds={'x': 'excluded'}" in str(error.value)
 
     def test_category_asked_of_numbers_beyond_2_53_keeps_every_digit(self):
         texts = [str(2**53 + 1 + i % 3) for i in range(30)]
@@ -409,7 +410,7 @@ class TestKinds:
             as_table(pd.DataFrame({"alcohol": [1.5, 2.5], "color": ["a", "b"]}), kinds={"alchohol": "real"})
 
     def test_unknown_kind_lists_the_kinds(self):
-        with pytest.raises(SchemaError, match=r"'cardinal'.*category, integer, real.*aside"):
+        with pytest.raises(SchemaError, match=r"'cardinal'.*category, integer, real.*excluded"):
             column_of([1, 2, 3], kinds={"x": "cardinal"})
 
 

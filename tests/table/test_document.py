@@ -70,7 +70,7 @@ class TestLaws:
         for column in schema:
             override = read.overrides[column.name]
             assert {key: getattr(override, key) for key in decisions(column)} == decisions(column)
-        assert all(read.overrides[column.name].base == "aside" for column in schema.set_aside)
+        assert all(read.overrides[column.name].base == "excluded" for column in schema.set_aside)
 
     @settings(derandomize=True, deadline=None, max_examples=35)
     @given(schemas())
@@ -353,13 +353,13 @@ def test_contradiction_between_document_and_rows_names_line_and_remedy(frame, se
 
 
 def test_column_without_an_observed_cell_is_told_how_to_set_it_aside_in_the_document():
-    with pytest.raises(SchemaError, match=r"base = 'aside' in 'schema\.toml'"):
+    with pytest.raises(SchemaError, match=r"base = 'excluded' in 'schema\.toml'"):
         under(pd.DataFrame({"x": [None, None], "y": [0.5, 1.5]}), '[column.x]\nbase = "real"')
 
 
 def test_nothing_left_to_model_suggests_the_documents_bases():
     with pytest.raises(SchemaError, match=r"no column is left.*base = 'integer' in 'schema\.toml'"):
-        under(pd.DataFrame({"x": [1, 2, 3]}), '[column.x]\nbase = "aside"')
+        under(pd.DataFrame({"x": [1, 2, 3]}), '[column.x]\nbase = "excluded"')
 
 
 def test_kinds_beside_a_document_are_refused(frame):
@@ -390,7 +390,7 @@ def test_table_is_refused_beside_a_document(frame):
         ("[column]\n\nx = 3", ["line 3", "column 'x' is 3", '[column."x"]']),
         ("[column.x]\n", ["line 1", "column 'x' has no base", "'real'"]),
         ('[column.x]\nbase = "reel"', ["line 2", "base of column 'x' is 'reel'", "one like 'real'"]),
-        ("[column.x]\nbase = 3", ["line 2", "is 3", "'category', 'integer', 'real', 'date', 'aside'"]),
+        ("[column.x]\nbase = 3", ["line 2", "is 3", "'category', 'integer', 'real', 'date', 'excluded'"]),
         ('[column.x]\nbase = "real"\n\nresolutoin = 1', ["line 4", "'resolutoin'", "'x'", "one like 'resolution'"]),
         ('[column.a.b]\nbase = "real"', ["line 1", "unknown key 'b' of column 'a'", "Quote", '[column."a.b"]']),
         ('[column.x]\nbase = "real"\nlabels = ["a"]', ["line 3", "labels", "base is 'real'", "base 'category'"]),
