@@ -175,7 +175,8 @@ def _task(model: ExpertModel, rows: Table, gaps: Gaps | None, order: np.ndarray,
 
     Rows that lack covariates have the first of their candidates in `gaps`, whose places are those of the table.
     """
-    values = model.target_cells(rows)[0][:, order]
+    # in the layout for which kernels are compiled already
+    values = np.ascontiguousarray(model.target_cells(rows)[0][:, order])
     y = np.where(known, model.units(np.where(known, values, 1.0)), 1.0)
     x, gate_x = filled_matrices(model, rows, gaps)
     return Task(x[order], gate_x[order], y, model.kind, model.at, model.offset)

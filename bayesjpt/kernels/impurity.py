@@ -30,7 +30,7 @@ class Records(NamedTuple):
     code : uint16 (n_row, n_column)
         Label, or rank of the number's bucket among the training values; `MISSING`.
     number : float32 (n_row, n_numeric)
-        Standardised values of the numeric targets; NaN where missing.
+        Standardised values of the numeric targets; NaN where missing. Without any there is a column that nobody reads.
     row : int32 (n_row,)
         Positions in the table.
     """
@@ -44,6 +44,8 @@ def make_records(n_row: int, n_column: int, n_numeric: int) -> Records:
     """Return room for records in which the codes and numbers of a row lie side by side, in one or two cache lines."""
     # two codes of 16 bits fill one word of 32
     n_word = (n_column + 1) // 2
+    # without any column an array would be contiguous, another type for which all of the learner is compiled once more
+    n_numeric = max(n_numeric, 1)
     word = np.empty((n_row, n_word + n_numeric), np.float32)
     return Records(word.view(np.uint16)[:, :n_column], word[:, n_word:], np.empty(n_row, np.int32))
 
