@@ -282,7 +282,12 @@ def _split_columns(
 ):
     out = np.full(kind.size, -1, np.int32)
     n_flagged = mask.size
-    others = order[np.array([at >= n_flagged or n_word[at] > 1 or last[word[at]] == 0 for at in order], np.bool_)]
+    others, n_other = np.empty(order.size, np.int64), 0
+    for at in order:
+        if at >= n_flagged or n_word[at] > 1 or last[word[at]] == 0:
+            others[n_other] = at
+            n_other += 1
+    others = others[:n_other]
     for node in range(kind.size):
         if kind[node] == arrays.HARD and child_ptr[node + 1] - child_ptr[node] > 1:
             nodes = child[child_ptr[node] : child_ptr[node + 1]]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 
 
@@ -126,7 +127,7 @@ def best(graph, weight, entry, parts):
                     n = insert(top, top_mark, left, right, n, new)
             # parts have moved to other places of the list: what they hold of earlier children moves with them
             for before in range(first, j):
-                older[:] = parts.child_rank[before]
+                copy_into(parts.child_rank[before], older)
                 for r in range(n):
                     parts.child_rank[before, r] = older[left[r]]
             for r in range(n):

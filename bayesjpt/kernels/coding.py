@@ -103,4 +103,9 @@ def _distinct_labels(x):
     occurs = np.zeros(int(hi - lo) + 1, np.bool_)
     for i in range(x.size):
         occurs[int(x[i] - lo)] = True
-    return lo + np.flatnonzero(occurs)
+    found, n_found = np.empty(occurs.size), 0
+    for k in range(occurs.size):
+        if occurs[k]:
+            found[n_found] = lo + k
+            n_found += 1
+    return found[:n_found].copy()

@@ -98,7 +98,8 @@ def room_for(task, gaps):
     y = np.empty((task.y.shape[0], gaps.place.size * n))
     for k in range(gaps.place.size):
         for j in range(n):
-            y[:, k * n + j] = task.y[:, gaps.place[k]]
+            for c in range(y.shape[0]):
+                y[c, k * n + j] = task.y[c, gaps.place[k]]
     return Task(x, gate_x, y, task.kind, task.at, task.offset)
 
 

@@ -29,6 +29,7 @@ from bayesjpt.kernels.expert_series import (
 from bayesjpt.kernels.expert_series_sweep import fill_evidence
 from bayesjpt.kernels.expert_tree import LOGISTIC, dot
 from bayesjpt.numerics.borrowed import borrowed
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import log_expit_both
 
@@ -226,8 +227,8 @@ def improve_memory(x, cases, n_case, slot, sign, ridge, gate, offset):
         # so near the optimum that rounding hides the gain, Newton's step is right
         small = gain <= _CONVERGED * (1.0 + abs(before))
         if small or _objective(x, cases, n_case, slot, sign, ridge, moved, moved_offset) >= before:
-            gate[:] = moved
-            offset[:] = moved_offset
+            copy_into(moved, gate)
+            copy_into(moved_offset, offset)
             return
         factor *= 0.5
 

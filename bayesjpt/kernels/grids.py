@@ -22,6 +22,7 @@ import numpy as np
 
 from bayesjpt.families import dispatch
 from bayesjpt.kernels.leaf import WHOLE_CUT, leaf_cdf
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.ordering import stable_order
 
@@ -256,7 +257,7 @@ def fill_grid(plan, slots, theta, t, start, weight, tolerance, grid):
     kind = start.whole[t], start.from_zero[t]
     n_cell = np.int64(start.ptr[t + 1] - start.ptr[t]) - 1
     n_point = n_cell + 1
-    grid.point[:n_point] = start.end[start.ptr[t] : start.ptr[t + 1]]
+    copy_into(start.end[start.ptr[t] : start.ptr[t + 1]], grid.point)
     grid.between[:n_point] = 0
     for cell in range(n_cell):
         grid.cell[cell, 0], grid.cell[cell, 4] = cell, cell + 1

@@ -244,7 +244,7 @@ def _sort_by(first, digest, n_node):
         for j in range(1, group.size):
             mixed |= digest[group[j]] != digest[group[0]]
         if mixed:
-            group[:] = group[stable_order(digest[group])]
+            copy_into(group[stable_order(digest[group])], group)
     return order
 
 

@@ -207,7 +207,7 @@ def draw_scales(plan, scales, work, stats, base, hyper_at, theta, tau, rng):
             leaf = scales.leaf[i]
             if has_rows(plan, work, stats, leaf):
                 length = plan.theta_len[leaf]
-                parameters[n : n + length] = theta[plan.theta_at[leaf] : plan.theta_at[leaf] + length]
+                copy_into(theta[plan.theta_at[leaf] : plan.theta_at[leaf] + length], parameters[n:])
                 n += length
         leaf = scales.leaf[first]
         shared = base[hyper_at[leaf] : hyper_at[leaf + 1]]

@@ -29,6 +29,7 @@ from bayesjpt.families import dispatch, registry
 from bayesjpt.families.record import OK
 from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.borrowed import borrowed, by_address
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 
 
@@ -167,7 +168,8 @@ def swap_rows(plan, swaps, stats, edge_count, concentration, hyper, hyper_at, th
         # 1 - u is never 0, so the logarithm is finite
         if not math.log1p(-rng.random()) < log_ratio:  # NaN: evidence that is not known
             continue
-        first[:], second[:] = new_first, new_second
+        copy_into(new_first, first)
+        copy_into(new_second, second)
         _take(plan, leaf, swaps.stats, stats)
         _take(plan, other, swaps.stats, stats)
         edge_count[e], edge_count[o] = edge_count[o], edge_count[e]

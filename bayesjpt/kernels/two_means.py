@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
 
 
@@ -129,7 +130,8 @@ def two_means_from(points, first, uniform, n_step, tolerance):
     centres, best, least = np.empty((2, d)), np.empty((2, d)), np.inf
     for start in range(first.size):
         second = _second_centre(points, squares, first[start], uniform[start], apart, other)
-        centres[0], centres[1] = points[first[start]], points[second]
+        copy_into(points[first[start]], centres[0])
+        copy_into(points[second], centres[1])
         _lloyd(points, total, centres, limits, scratch)
         _distances(points, squares, centres[0], apart)
         _distances(points, squares, centres[1], other)
@@ -138,5 +140,6 @@ def two_means_from(points, first, uniform, n_step, tolerance):
             left += min(apart[i], other[i])
         if left < least:
             least = left
-            best[:] = centres
+            copy_into(centres[0], best[0])
+            copy_into(centres[1], best[1])
     return best

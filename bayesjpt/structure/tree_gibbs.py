@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.structure.distinct_rows import DistinctRows
@@ -129,7 +130,7 @@ def _add_cells(rows, row, trees, scorer, x, score):
 def _log_densities(rows, trees, scorer, out):
     score, x = np.empty(scorer.base.size), rows.usual.copy()
     for row in range(rows.ptr.size - 1):
-        score[:] = scorer.base
+        copy_into(scorer.base, score)
         _add_cells(rows, row, trees, scorer, x, score)
         top, total = score.max(), 0.0
         for k in range(score.size):
@@ -143,7 +144,7 @@ def draw_trees(rows, trees, scorer, uniform, tree):
     score, x = np.empty(scorer.base.size), rows.usual.copy()
     value = 0.0
     for row in range(rows.first.size - 1):
-        score[:] = scorer.base
+        copy_into(scorer.base, score)
         _add_cells(rows, row, trees, scorer, x, score)
         top, reached = score.max(), 0.0
         for k in range(score.size):
