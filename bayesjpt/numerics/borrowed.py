@@ -88,7 +88,7 @@ def _type_of(member: Any) -> types.Type:
         return member.compiled_type
     assert isinstance(member, np.ndarray)
     # arrays that cannot be written to are read in the same way: no kernel is compiled for them besides
-    return typeof(member).copy(readonly=False)
+    return cast(Any, typeof(member)).copy(readonly=False)
 
 
 def _words(arrays: Any) -> list[int]:

@@ -113,7 +113,7 @@ def _compile_for_types_alone(dispatcher: Any) -> None:
 
 def _common_type(kind: Any) -> Any:
     kind = types.unliteral(kind)
-    if isinstance(kind, types.Integer) and kind.signed:
+    if kind in types.signed_domain:
         return types.int64
     if isinstance(kind, types.Array) and not kind.mutable:
         return kind.copy(readonly=False)

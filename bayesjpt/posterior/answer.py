@@ -128,7 +128,7 @@ def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def with_labels_of_rows[Answer: (PlainAnswer, PlainAnswers)](answer: Answer, arguments: Iterable[Any]) -> Answer:
+def with_labels_of_rows[Answer: PlainAnswer | PlainAnswers](answer: Answer, arguments: Iterable[Any]) -> Answer:
     """Return an answer about the rows of a frame of pandas with its index beside the rows' numbers.
 
     The numbers stay the axis: xarray would join answers by labels, and tables have none. Of several tables among the
