@@ -24,13 +24,19 @@ def check_circuit(circuit: Circuit, n_column: int) -> None:
     some column; dictionaries hold leaves of one column; weights of each sum add up to one; families exist; parameters
     and constants lie inside their arrays; cells are intervals.
     """
+    check_tables(circuit, n_column)
+    circuit = read_only_arrays(circuit)
+    _check_scopes(circuit, n_column)
+    _check_splits(circuit)
+    _check_start(circuit)
+
+
+def check_tables(circuit: Circuit, n_column: int) -> None:
+    """Raise `CircuitError` where `check_circuit` would for shapes, ranges or the order of nodes."""
     check_shapes(circuit)
     circuit = read_only_arrays(circuit)
     _check_order(circuit)
     _check_leaves(circuit, n_column)
-    _check_scopes(circuit, n_column)
-    _check_splits(circuit)
-    _check_start(circuit)
 
 
 def _fail(text: str, expected: str) -> None:

@@ -184,7 +184,7 @@ def _expand(split, way_ptr, way, tree_ptr, column, parent, table_ptr, n_group):
     child_ptr = np.zeros(n_node + 1, np.int32)
     child, entry = np.empty(n_edge, np.int32), np.full(n_edge, -1, np.int32)
     at_group = np.zeros(n_column + 1, np.int64)
-    at_group[1:] = np.cumsum(n_group)
+    copy_into(np.cumsum(n_group), at_group[1:])
     leaf_at = np.full(at_group[n_column], -1, np.int32)
     leaf_column, leaf_group = np.empty(leaf_at.size, np.int32), np.empty(leaf_at.size, np.int32)
     root = np.empty(n_part, np.int32)

@@ -18,7 +18,7 @@ from bayesjpt.errors import FitFileError
 from bayesjpt.families import registry
 from bayesjpt.table.schema import Schema
 
-FORMAT = "bayesjpt circuit 1"
+FORMAT = "bayesjpt circuit 2"
 PACKED = "_circuit"
 """What a block's name is followed by in the name of the packed circuit among a model's data."""
 

@@ -29,6 +29,7 @@ from bayesjpt.kernels.expert_tree import (
     fill_path_weights,
     fill_products,
 )
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import log_expit_both
@@ -226,7 +227,8 @@ def fill_gaps_of_steps(task, gaps, steps, state, memory, leaf, room, rng):
                 at += 1
             leaf[row] = at % n_leaf
             gaps.chosen[k] = compared[k, at // n_leaf]
-        task.x[row], task.gate_x[row] = gaps.x[k, gaps.chosen[k]], gaps.gate_x[k, gaps.chosen[k]]
+        copy_into(gaps.x[k, gaps.chosen[k]], task.x[row])
+        copy_into(gaps.gate_x[k, gaps.chosen[k]], task.gate_x[row])
 
 
 @kernel

@@ -85,6 +85,8 @@ def count(plan, cells, log_weight, work, swaps, key, by_prior, stats, edge_count
     swaps.stats[:] = 0.0
     edge_count[:] = 0
     forget_values(work)
+    if cells.live.size > 0:
+        work.segment[0] = -1  # rows of another unit, whose first segment needs other nodes, may have laid it out
     log_likelihood = 0.0
     impossible = np.int64(-1)
     for chunk in range(0, n_row, CHUNK):

@@ -13,7 +13,6 @@ import numpy as np
 
 from bayesjpt.circuit.networks import Network
 from bayesjpt.kernels.gibbs import LOG_SMALLEST_WEIGHT
-from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_log_dirichlet
 from bayesjpt.numerics.jit import kernel, read_only
 from bayesjpt.numerics.rising import log_rising
@@ -270,7 +269,7 @@ def _score(rows, begin, split, way_ptr, way, tree_ptr, places, n_group, codes, l
             some = rows[lo : min(lo + _BLOCK, begin[part + 1])]
             _turn(codes, some, of_tree, block)
             for draw in range(n_draw):
-                copy_into(of_ways[draw], total)
+                total[:] = of_ways[draw]
                 _add_tables(log_weight[draw], of_tree, n_group, block, some.size, total)
                 for k in range(some.size):
                     out[draw, some[k]] = total[k]

@@ -249,7 +249,7 @@ def _truncated_transform(op, rv):
 
 
 class Truncated:
-    """What the distributions of two parameters and a limit have in common."""
+    """What the distributions of two parameters and a limit have in common; all three are given by their positions."""
 
     @classmethod
     def dist(cls, first, second, limit, **kwargs):

@@ -56,7 +56,8 @@ def narrowed(search, is_reached, first, last):
         left = asked
     if left == -np.inf:
         left = max(right - step, first - 1.0)
-        if left >= first:
+        # so far out that a step is lost in rounding nothing lies before the first
+        if left >= first and right > first:
             return left, -np.inf, right, 2.0 * step
     elif right == np.inf:
         right = min(left + step, last)

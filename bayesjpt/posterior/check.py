@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayesjpt.circuit.arrays import Circuit, Params
-from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_shapes
+from bayesjpt.circuit.check import check_circuit, check_leaves_fit, check_tables
 from bayesjpt.circuit.check_values import WEIGHT_TOLERANCE, check_values
 from bayesjpt.circuit.layout import make_layout
 from bayesjpt.errors import CircuitError, FitFileError
@@ -103,9 +103,9 @@ def checked_circuit(arrays: dict[str, np.ndarray], schema: Schema) -> Circuit:
         if not np.array_equal(typed[name], array):
             _fail(f"array {name!r} of the circuit holds numbers out of range", f"{dtype}")
     circuit = Circuit(**typed)
-    check_shapes(circuit)  # before anything is made whose size a number of the file says
+    check_tables(circuit, len(schema))  # before anything is made whose size a number of the file says
+    check_leaves_fit(circuit, schema)  # constants are read by what comes next
     check_circuit(circuit, len(schema))
-    check_leaves_fit(circuit, schema)
     return circuit
 
 

@@ -7,8 +7,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.check_values import check_values
-from bayesjpt.circuit.layout import make_layout
+from bayesjpt.circuit.layout import Layout, make_layout
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.encode import filler
@@ -58,10 +59,30 @@ def from_model(idata, model, name: str | None = None) -> Posterior:
     return Posterior(
         circuit=frozen.circuit,
         schema=frozen.schema,
-        params=params,
+        params=_of_double_precision(layout, params),
         sample_stats=_stats(idata, name),
         reference=_reference(idata, name, frozen.schema),
     )
+
+
+def _of_double_precision(layout: Layout, params: Params) -> Params:
+    """Return draws whose shares add up to one: as they are where they do, as saved fits have them."""
+    try:
+        check_values(layout, params)
+    except CircuitError:
+        log_weight, theta = params.log_weight.copy(), params.theta.copy()
+        for weights in layout.weights:
+            log_weight[..., weights.edges] -= np.log(_totals(np.exp(log_weight[..., weights.edges]), weights.ptr))
+        for variable in layout.parameters:
+            if variable.parameter.constraint == "simplex":
+                theta[..., variable.positions] /= _totals(theta[..., variable.positions], variable.ptr)
+        return Params(log_weight, theta)
+    return params
+
+
+def _totals(shares: np.ndarray, ptr: np.ndarray) -> np.ndarray:
+    """Return the sum of each segment of the last axis, once an entry."""
+    return np.repeat(np.add.reduceat(shares, ptr[:-1], axis=-1), np.diff(ptr), axis=-1)
 
 
 def _block(model, name: str | None) -> tuple[str, Any]:

@@ -48,8 +48,8 @@ from bayesjpt.user_paths import as_file, as_output
 if TYPE_CHECKING:
     import xarray as xr
 
-FORMAT = "bayesjpt fit 3"
-STACKED_FORMAT = "bayesjpt fit of several structures 2"
+FORMAT = "bayesjpt fit 4"
+STACKED_FORMAT = "bayesjpt fit of several structures 3"
 _GROUP = "bayesjpt"
 
 

@@ -22,7 +22,7 @@ from bayesjpt.errors import CheckpointError
 from bayesjpt.replace_file import PART
 from bayesjpt.sampler.files import write_whole
 
-FORMAT = "bayesjpt checkpoint 4"
+FORMAT = "bayesjpt checkpoint 5"
 
 RUN, STRUCTURE, STATE, LOCK = "run.json", "structure.nc", "state", "lock"
 _OURS = re.compile(

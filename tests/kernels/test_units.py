@@ -22,6 +22,7 @@ from bayesjpt.kernels.samplers import make_sweeper
 from bayesjpt.kernels.statistics import list_values, sort_kept
 from bayesjpt.kernels.unit_sweeper import Counted, SweepTask, count_units, make_buffers
 from bayesjpt.kernels.units import ArraySource, Units
+from bayesjpt.table.table import Table
 from tests import examples as ex
 from tests.strategies import law
 
@@ -112,6 +113,22 @@ def test_counts_statistics_and_lists_are_those_of_all_rows_at_once(shape, contin
     for leaf in by_value:
         for one, other in zip(lists(whole, leaf), lists(cut, leaf), strict=True):
             assert np.sort(one).tolist() == np.sort(other).tolist()
+
+
+def test_units_whose_rows_need_other_nodes_count_as_all_rows_at_once():
+    """Rows in the order of a split: units have segments of their own, and some a single one."""
+    case = a_case("hard", 500, missing=0.0)
+    order = np.lexsort((case.table.values[3] == 0.0, case.table.values[0] > 1.0))
+    case.table = Table(case.table.schema, np.ascontiguousarray(case.table.values[:, order]), case.table.observed)
+    units = units_of(case, SMALL)
+    assert {units[number].segment_ptr.size - 1 for number in range(8)} == {1, 2}
+    whole, cut = sweeper_of(case, 500), sweeper_of(case, SMALL)
+    for sweep in range(3):
+        found = [each.allocate(each.learned(), np.random.default_rng(3), 11 + sweep, 0) for each in (whole, cut)]
+        assert found[1] == pytest.approx(found[0], rel=1e-12)
+        assert cut._edge_count.tolist() == whole._edge_count.tolist()
+        assert cut._work.n_reached.tolist() == whole._work.n_reached.tolist()
+        assert (np.abs(cut._stats - whole._stats) <= 1e-10 * np.maximum(np.abs(whole._stats), 1.0)).all()
 
 
 @pytest.mark.parametrize("continuous", [True, False])

@@ -43,6 +43,16 @@ def test_it_takes_few_comparisons_and_ends_where_floats_are_coarse():
     assert quantile(lambda _k: 1.0, 0.5, 2.0**60, 0.0, np.inf)[0] == 0.0
 
 
+@pytest.mark.parametrize("first", [2.0**53, 2.0**53 + 4.0, 1e17, 1e300])
+@pytest.mark.parametrize("reached", [0.0, 1.0, np.nan])
+def test_a_search_ends_where_a_count_less_one_is_the_count_itself(first, reached):
+    for start in (first, 8.0 * first):
+        for last in (np.inf, 16.0 * first):
+            value, n_compared = quantile(lambda _k: reached, 0.5, start, first, last)
+            assert first - 1.0 <= value <= last
+            assert n_compared < 2200
+
+
 def test_targets_are_those_between_the_ends():
     law = scipy.stats.poisson(5.5)
     for first, last in ((0, np.inf), (3, 8)):

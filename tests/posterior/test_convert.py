@@ -109,6 +109,18 @@ def test_draws_that_are_no_shares_are_refused_by_name(value, match, fitted):
         Posterior.from_idata(idata, model)
 
 
+def test_draws_in_single_precision_can_be_saved_and_loaded(fitted, from_model, tmp_path):
+    idata = fitted[3].copy(deep=True)
+    for name in idata["posterior"].data_vars:
+        if "weight" in name:
+            values = idata["posterior"][name].values
+            values[...] = values.astype(np.float32)
+    post = Posterior.from_idata(idata, fitted[2])
+    np.testing.assert_allclose(np.exp(post.params.log_weight), np.exp(from_model.params.log_weight), rtol=1e-6)
+    post.save(tmp_path / "fit.nc")
+    assert np.array_equal(bj.load(tmp_path / "fit.nc").params.log_weight, post.params.log_weight)
+
+
 def test_model_without_a_block_is_refused(fitted):
     with pm.Model() as model:
         pm.Normal("z")

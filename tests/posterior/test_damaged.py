@@ -72,7 +72,7 @@ def test_other_format_version_is_refused_naming_both(copy):
     rewrite_attribute(copy, "format", lambda _: "bayesjpt fit 99")
     text = refused(copy)
     assert "bayesjpt fit 99" in text
-    assert "bayesjpt fit 3'" in text
+    assert "bayesjpt fit 4'" in text
 
 
 @pytest.mark.parametrize("group", ["bayesjpt", "posterior"])

@@ -180,7 +180,7 @@ def test_files_of_several_structures_of_an_earlier_format_are_refused_by_name(se
     several.save(tmp_path / "several.nc")
     with h5py.File(tmp_path / "several.nc", "r+") as file:
         file["bayesjpt"].attrs["format"] = "bayesjpt fit of several structures 1"
-    with pytest.raises(FitFileError, match=r"several structures 1'; expected 'bayesjpt fit of several structures 2'"):
+    with pytest.raises(FitFileError, match=r"several structures 1'; expected 'bayesjpt fit of several structures 3'"):
         bj.load(tmp_path / "several.nc")
 
 

@@ -274,7 +274,7 @@ def test_parameters_that_are_no_numbers_are_refused(target, begun):
         opened(target, begun)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "bayesjpt checkpoint 4"}', '{"format": 3}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "bayesjpt checkpoint 5"}', '{"format": 3}'])
 def test_a_damaged_description_is_refused(tmp_path, content):
     (tmp_path / RUN).write_text(content)
     with pytest.raises(CheckpointError, match="checkpoint"):
@@ -337,7 +337,7 @@ def test_the_same_fit_passes_whatever_json_made_of_it(tmp_path):
 def test_a_folder_of_an_earlier_version_is_refused_as_that_and_left_alone(tmp_path, files, words):
     for name, content in files.items():
         (tmp_path / name).write_text(content)
-    with pytest.raises(CheckpointError, match=f"{words}; expected 'bayesjpt checkpoint 4'"):
+    with pytest.raises(CheckpointError, match=f"{words}; expected 'bayesjpt checkpoint 5'"):
         Checkpoint(tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == set(files)
 
