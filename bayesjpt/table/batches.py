@@ -224,9 +224,10 @@ def _kind_in_all(name: str, kinds: dict[Path, Any]) -> Any:
 
 
 def _promoted(kinds: set[Any]) -> Any:
-    """Return the type that holds the numbers, or the texts, of several types; None where types are of several sorts.
+    """Return the type that holds the cells of several types; None where types are of several sorts.
 
-    Whole numbers that a double does not hold exactly are refused when they are read.
+    Whole numbers that a double does not hold exactly are refused when they are read, and moments that the finest unit
+    does not reach.
     """
     import pyarrow as pa
 
@@ -234,10 +235,16 @@ def _promoted(kinds: set[Any]) -> Any:
         return next(iter(kinds)) if len(kinds) == 1 else pa.int64()
     if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         return next(iter(kinds)) if len(kinds) == 1 else pa.float64()
+    if all(pa.types.is_timestamp(kind) for kind in kinds) and len({kind.tz for kind in kinds}) == 1:
+        return max(kinds, key=lambda kind: _UNITS.index(kind.unit))
     plain = {kind.value_type if pa.types.is_dictionary(kind) and not kind.ordered else kind for kind in kinds}
     if len(kinds) > 1 and all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in plain):
         return pa.string()
     return None
+
+
+_UNITS = ("s", "ms", "us", "ns")
+"""Of time stamps, from the coarsest on."""
 
 
 def _common(kinds: set[Any]) -> Any:

@@ -255,6 +255,22 @@ def test_numbers_of_several_types_have_the_one_that_holds_them(tmp_path, kinds):
     assert rows.rows(0, 9).values[0].tolist() == [1, 2, 3, 1, 2, 3, 4]
 
 
+def test_moments_in_several_units_are_those_of_one_table(tmp_path):
+    days = [datetime.datetime(2020, 1, 1 + day, 6) for day in range(9)]
+    for unit in ("us", "ns", "s"):
+        pq.write_table(pa.table({"c": pa.array(days, pa.timestamp(unit))}), tmp_path / f"{unit}.parquet")
+    rows, table = bj.dataset(tmp_path), bj.as_table(pd.DataFrame({"c": days * 3}))
+    assert rows.schema.columns[0].resolution == table.schema.columns[0].resolution
+    assert rows.rows(0, 27).values[0].tolist() == table.values[0].tolist()
+    late = pa.array([datetime.datetime(9999, 1, 1)], pa.timestamp("s"))
+    pq.write_table(pa.table({"c": late}), tmp_path / "late.parquet")
+    with pytest.raises(TableError, match=r"late\.parquet.* cannot be read"):
+        bj.dataset(tmp_path)
+    pq.write_table(pa.table({"c": pa.array(days, pa.timestamp("s", "UTC"))}), tmp_path / "late.parquet")
+    with pytest.raises(TableError, match=r"column 'c' is .* in .* and .* in"):
+        bj.dataset(tmp_path)
+
+
 def test_whole_numbers_that_a_double_does_not_hold_are_told(tmp_path):
     pq.write_table(pa.table({"c": pa.array([1.5])}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"c": pa.array([2**53 + 1])}), tmp_path / "1.parquet")
