@@ -1,8 +1,6 @@
 """Masses of rows and their cells, averaged over draws: each row by all draws alike, or by the posterior without it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +11,7 @@ from bayesjpt.kernels.cells import make_cells
 from bayesjpt.kernels.leave_one_out import fill_cell_log_mass
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.density import log_density
+from bayesjpt.queries.density import even_log_mass, log_density
 from bayesjpt.queries.given import log_sum
 from bayesjpt.queries.tails import near_cells
 from bayesjpt.table.heaps import recorded_cells
@@ -76,19 +74,36 @@ class Averages(NamedTuple):
         return np.where(known, np.minimum(self.row - np.where(known, self.rest, 0.0), 0.0), np.nan)
 
 
+class LeftOut(NamedTuple):
+    """Log importance weights of the draws for rows left out, and what they are worth.
+
+    Attributes
+    ----------
+    log_weight : list of float64 (n_draw, n_row)
+        Of each structure, for an average over its draws; over all draws of all structures they add up to one.
+    pareto_k : float64 (n_row,)
+        Of each row, as `leave_out` says.
+    """
+
+    log_weight: list[np.ndarray]
+    pareto_k: np.ndarray
+
+    def take(self, which: slice | np.ndarray) -> LeftOut:
+        """Return those of some of the rows."""
+        return LeftOut([weights[:, which] for weights in self.log_weight], self.pareto_k[which])
+
+
 def averages(
-    post: Posterior, both: Table, fitted: Table | None, *, by_tails: bool
-) -> tuple[Averages, Surroundings | None, np.ndarray | None]:
-    """Return averages over all draws; where rows lie, if asked; Pareto's k of the first rows, if they were fitted."""
+    post: Posterior, both: Table, left_out: LeftOut | None = None, *, by_tails: bool
+) -> tuple[Averages, Surroundings | None]:
+    """Return averages over all draws, and where rows lie, if asked; the first rows may be `left_out`."""
     structures = post.by_structure()
-    shares = np.array([structure.n_draw for structure in structures]) / post.n_draw
-    left_out, pareto_k = (None, None) if fitted is None else _leave_one_out(structures, fitted)
     parts = []
     for number, structure in enumerate(structures):
-        weights = np.full((structure.n_chain * structure.n_draw, 1), -np.log(structure.n_chain * structure.n_draw))
+        weights = _even(structure)
         if left_out is not None:
             weights = weights.repeat(both.n_row, axis=1)
-            weights[:, : left_out[number].shape[1]] = left_out[number]
+            weights[:, : left_out.pareto_k.size] = left_out.log_weight[number]
         # favourite values are no news about a row: here all cells of a column are equally wide
         found = _log_masses(structure, both, weights, *recorded_cells(post.schema, both.values, even=True))
         if by_tails:
@@ -96,9 +111,27 @@ def averages(
             place, wide = (_log_masses(structure, both, weights, near.centre, half) for half in near.half)
             found += wide[0], near.alone[1], near.tail, *place, near.alone[0]
         parts.append(found)
-    averaged = [_averaged(list(values), shares) for values in zip(*parts, strict=True)]
-    around = Surroundings(*averaged[2:]) if by_tails else None
-    return Averages(*averaged[:2]), around, pareto_k
+    averaged = [_averaged(list(values), _shares(post)) for values in zip(*parts, strict=True)]
+    return Averages(*averaged[:2]), Surroundings(*averaged[2:]) if by_tails else None
+
+
+def mean_log_masses(post: Posterior, rows: Table, left_out: LeftOut | None = None) -> np.ndarray:
+    """Return log masses of rows over the columns that they observe, averaged over all draws as `averages` does."""
+    parts = []
+    for number, structure in enumerate(post.by_structure()):
+        weights = _even(structure) if left_out is None else left_out.log_weight[number]
+        masses = even_log_mass(structure, rows).values.reshape(len(weights), rows.n_row)
+        parts.append(log_sum(masses + weights, 0))
+    return _averaged(parts, _shares(post))
+
+
+def _even(structure: Posterior) -> np.ndarray:
+    n_draw = structure.n_chain * structure.n_draw
+    return np.full((n_draw, 1), -np.log(n_draw))
+
+
+def _shares(post: Posterior) -> np.ndarray:
+    return np.array([structure.n_draw for structure in post.by_structure()]) / post.n_draw
 
 
 def _averaged(log_values: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
@@ -131,20 +164,36 @@ def _log_masses(
     return row_score, rest_score
 
 
-def _leave_one_out(structures: Sequence[Posterior], rows: Table) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return log importance weights of the draws for each row left out, and Pareto's k of each row, (n_row,).
+def leave_out(post: Posterior, rows: Table) -> LeftOut:
+    """Return how draws count for each of some fitted rows as if it were left out, by Pareto-smoothed importance.
 
-    Each structure keeps its share of the answer whether a row is left out or not, so weights are relative to the mean
-    of their structure, and add up to one there: for each, (n_draw, n_row). Their tail is that of all structures
-    together, as 25 draws of one have none.
+    A draw's ratio is relative to the geometric mean of its structure, since each structure keeps its share of the
+    answer whether a row is left out or not. Deviations from it are those of all structures together: by themselves the
+    20 draws or two of one structure have no tail, and none could weigh more than their number. Pareto's k above 0.7
+    says that a row has so much influence that these weights do not reach the posterior without it.
+
+    Raises
+    ------
+    QueryError
+        With fewer than 30 draws in all.
+
+    References
+    ----------
+    Vehtari, Simpson, Gelman, Yao, Gabry (2024). Pareto Smoothed Importance Sampling.
     """
-    ratios = []
-    for structure in structures:
+    n_all = post.n_chain * post.n_draw
+    if n_all < _N_TAIL:
+        raise QueryError(f"{n_all} draws", f"at least {_N_TAIL} for rows that were fitted")
+    deviations = []
+    for structure in post.by_structure():
         log_ratio = -log_density(structure, rows).values.reshape(-1, rows.n_row)
-        ratios.append(log_ratio - log_sum(log_ratio, 0) + np.log(len(log_ratio)))
-    log_weight = np.concatenate(ratios)
-    if len(log_weight) < _N_TAIL:
-        raise QueryError(f"{len(log_weight)} draws", f"at least {_N_TAIL} for rows that were fitted")
+        n_draw = len(log_ratio)
+        # from their own mean n draws lie less far than from that of all that there might be
+        spread = np.sqrt(n_draw / max(n_draw - 1, 1))
+        impossible = np.isinf(log_ratio).any(axis=0)
+        log_ratio[:, impossible] = np.inf
+        deviations.append(spread * (log_ratio - np.where(impossible, 0.0, log_ratio.mean(axis=0))))
+    log_weight = np.concatenate(deviations)
     possible = np.isfinite(log_weight).all(axis=0)
     level = possible & (np.ptp(log_weight, axis=0) == 0.0)
     pareto_k = np.where(level, -np.inf, np.inf)
@@ -156,5 +205,6 @@ def _leave_one_out(structures: Sequence[Posterior], rows: Table) -> tuple[list[n
         stats: Any = array_stats  # its annotations promise tuples where arrays come back
         smoothed, pareto_k[smooth] = stats.psislw(-log_weight[:, smooth].T, axis=-1)
         log_weight[:, smooth] = np.asarray(smoothed).T
-    ends = np.cumsum([len(ratio) for ratio in ratios])
-    return [part - log_sum(part, 0) for part in np.split(log_weight, ends[:-1])], pareto_k
+    log_weight -= log_sum(log_weight, 0)
+    parts = np.split(log_weight, np.cumsum([len(part) for part in deviations])[:-1])
+    return LeftOut([part + np.log(n_all / len(part)) for part in parts], pareto_k)

@@ -16,10 +16,8 @@ import numpy as np
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import PlainAnswers, query_method
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.averages import averages
-from bayesjpt.queries.density import even_log_mass
+from bayesjpt.queries.averages import LeftOut, averages, leave_out, mean_log_masses
 from bayesjpt.queries.evidence import as_rows
-from bayesjpt.queries.given import log_sum
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.tails import together
 from bayesjpt.table.table import Table
@@ -66,7 +64,7 @@ def outliers(
         ``post.sample(1000, rng=rng)``.
     training : bool
         Whether the rows of `table` were fitted. Then each is scored by the posterior without it, by Pareto-smoothed
-        importance weights of the draws.
+        importance weights of the draws, and so are the rows that the fit kept for reference.
     max_draws : int, optional
         Draws to average over, of all chains, at least one of each; None for all, which `training` always takes.
 
@@ -137,13 +135,17 @@ def outliers(
         )
     post = post if training else some_draws(post, max_draws)[1]
     both = _joined(rows, usual)
-    found, around, pareto_k = averages(post, both, rows if training else None, by_tails=score == "tail")
+    left_out = None
+    if training:  # rows that the fit kept were fitted too: left out, they are as odd as the rows to be judged
+        left_out = leave_out(post, both if reference is None else rows)
+    found, around = averages(post, both, left_out, by_tails=score == "tail")
     scored, known = found.take(slice(rows.n_row)), found.take(slice(rows.n_row, None))
     cell_log_mass = scored.given_rest(rows.observed)
     excess, cell_quantile = _compared(rows, cell_log_mass, known.given_rest(usual.observed))
     if around is None:
         row_score, cell_score = -scored.row, excess
-        quantile, n_reference = _row_quantiles(post, rows, usual, scored.row, known.row)
+        kept = None if left_out is None or reference is not None else left_out.take(slice(rows.n_row, None))
+        quantile, n_reference = _row_quantiles(post, rows, usual, scored.row, known.row, kept)
     else:
         cells = around.cell_scores()
         cell_score = np.where(rows.observed, cells[:, : rows.n_row], np.nan)
@@ -164,8 +166,8 @@ def outliers(
     if around is not None:
         tail = np.where(rows.observed, np.exp(around.tail[:, : rows.n_row]), np.nan)
         answer["cell_tail"] = (("obs_id", "feature"), tail.T)
-    if pareto_k is not None:
-        answer["pareto_k"] = ("obs_id", pareto_k)
+    if left_out is not None:
+        answer["pareto_k"] = ("obs_id", left_out.pareto_k[: rows.n_row])
     return PlainAnswers(answer, coords={"obs_id": np.arange(rows.n_row), "feature": list(rows.names)})
 
 
@@ -188,12 +190,20 @@ def _joined(first: Table, second: Table) -> Table:
 
 
 def _row_quantiles(
-    post: Posterior, rows: Table, usual: Table, mass: np.ndarray, usual_mass: np.ndarray
+    post: Posterior,
+    rows: Table,
+    usual: Table,
+    mass: np.ndarray,
+    usual_mass: np.ndarray,
+    left_out: LeftOut | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of reference rows that are at most as likely over the row's columns, and how many there are."""
+    """Return the share of reference rows that are at most as likely over the row's columns, and how many there are.
+
+    Reference rows may be `left_out`, too.
+    """
     quantile, n_reference = np.full(rows.n_row, np.nan), np.zeros(rows.n_row, np.int64)
     patterns, which = np.unique(rows.observed.T, axis=0, return_inverse=True)
-    for number, known in enumerate(_known_masses(post, usual, usual_mass, patterns)):
+    for number, known in enumerate(_known_masses(post, usual, usual_mass, patterns, left_out)):
         same = np.flatnonzero(which.ravel() == number)
         n_reference[same] = known.size
         if known.size:
@@ -201,7 +211,9 @@ def _row_quantiles(
     return quantile, n_reference
 
 
-def _known_masses(post: Posterior, usual: Table, usual_mass: np.ndarray, patterns: np.ndarray) -> list[np.ndarray]:
+def _known_masses(
+    post: Posterior, usual: Table, usual_mass: np.ndarray, patterns: np.ndarray, left_out: LeftOut | None
+) -> list[np.ndarray]:
     """Return for each pattern of columns the log masses over these alone of the reference rows that observe them.
 
     All patterns are scored together, many to a part: a part's values are scored once, whatever their rows observe.
@@ -217,8 +229,7 @@ def _known_masses(post: Posterior, usual: Table, usual_mass: np.ndarray, pattern
         seen = Table(
             usual.schema, np.ascontiguousarray(usual.values[:, row[part]]), np.ascontiguousarray(observed[part].T)
         )
-        masses = even_log_mass(post, seen).values.reshape(-1, seen.n_row)
-        score[part] = log_sum(masses, 0) - np.log(masses.shape[0])
+        score[part] = mean_log_masses(post, seen, None if left_out is None else left_out.take(row[part]))
     known = [usual_mass[rows] for rows in alike]
     ends = np.cumsum([int(wider.sum()) for wider in more])[:-1]
     for scores, wider, pattern_score in zip(known, more, np.split(score, ends), strict=True):

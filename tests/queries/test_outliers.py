@@ -12,9 +12,9 @@ from scipy import stats
 import bayesjpt as bj
 import bayesjpt.queries.methods  # queries become methods
 from bayesjpt.errors import QueryError, SchemaError
+from bayesjpt.circuit.arrays import Params
 from bayesjpt.posterior.stacked import StackedPosterior
-from bayesjpt.queries import outliers as module
-from bayesjpt.queries.averages import averages
+from bayesjpt.queries import averages as module
 from bayesjpt.queries.tails import near_cells, together
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -195,6 +195,38 @@ def test_leaving_a_row_out_of_an_ensemble_keeps_the_share_of_each_structure(rng)
     assert np.abs(found["log_mass"].to_numpy() - np.log(mass))[good].max() < 0.05
 
 
+def test_two_draws_of_each_structure_leave_a_row_out(rng):
+    n_row, n_structure = 20, 2000
+    x = np.append(rng.normal(size=n_row - 1), 4.0)
+    table = bj.as_table(pd.DataFrame({"x": x}), kinds={"x": "real"})
+    column = table.schema.columns[0]
+    circuit, z = ex.independent(table, ex.only("normal")), (x - column.location) / column.scale
+    means = rng.normal(z.mean(), np.sqrt(1.0 / n_row), (n_structure, 2))  # the variance is known to be 1
+    weight = np.broadcast_to(circuit.start_log_weight, (1, 2, circuit.n_edge)).copy()
+    thetas = [np.stack([np.ones(2), pair], axis=1)[None] for pair in means]
+    parts = [bj.Posterior(circuit, table.schema, Params(weight, theta)) for theta in thetas]
+    found = StackedPosterior(parts, [1.0 / n_structure] * n_structure).outliers(table, training=True, reference=table)
+    rest = (z.sum() - z) / (n_row - 1)
+    fitted = stats.norm.logpdf(z, z.mean(), np.sqrt(1.0 + 1.0 / n_row))
+    expected = stats.norm.logpdf(z, rest, np.sqrt(1.0 + 1.0 / (n_row - 1))) - fitted
+    correction = found["log_mass"] - np.log(column.resolution / column.scale) - fitted
+    influential = np.abs(expected) > 0.1
+    assert influential.any()
+    np.testing.assert_allclose(correction[influential], expected[influential], rtol=0.3)
+
+
+@pytest.mark.parametrize("score", ["tail", "log_mass"])
+def test_rows_that_were_fitted_are_compared_with_reference_rows_left_out_too(rng, score):
+    table = ex.make_table(ex.COLUMNS, 25, rng, missing=0.2)
+    post = ex.random_posterior(ex.mixture(table), table, rng, n_chain=2, n_draw=40)
+    found = replace(post, reference=table).outliers(table, training=True, score=score)
+    known = found["n_reference"] > 0
+    # each row is one of those that it is compared with, and the last of them is as odd as none other
+    assert (found["quantile"] * found["n_reference"] >= 1.0 - EXACT)[known].all()
+    if score == "tail":
+        assert found["quantile"].min() == 1.0 / table.n_row
+
+
 def test_rows_that_were_fitted_need_draws(case):
     table, post = case
     with pytest.raises(QueryError, match="6 draws"):
@@ -216,7 +248,7 @@ def test_rows_of_another_schema_are_refused(case, rng):
 
 
 def around(post, table):
-    found = averages(post, table, None, by_tails=True)[1]
+    found = module.averages(post, table, by_tails=True)[1]
     assert found is not None
     return found
 
