@@ -1,6 +1,7 @@
 """Masses of rows and their cells, averaged over draws: each row by all draws alike, or by the posterior without it."""
 
 from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

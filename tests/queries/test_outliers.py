@@ -11,10 +11,11 @@ from scipy import stats
 
 import bayesjpt as bj
 import bayesjpt.queries.methods  # queries become methods
-from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.circuit.arrays import Params
+from bayesjpt.errors import QueryError, SchemaError
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.queries import averages as module
+from bayesjpt.queries import outliers as scoring
 from bayesjpt.queries.tails import near_cells, together
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -106,7 +107,7 @@ def test_patterns_of_missing_cells_are_scored_together(case, monkeypatch):
 def test_scores_that_differ_by_rounding_alone_are_equal():
     known = np.array([-3.0, -60.22123128401531, -61.0])
     beside = known[1] * (1.0 + np.array([-2e-16, 0.0, 2e-16]))
-    assert module._share_below(known, beside).tolist() == pytest.approx([2 / 3] * 3)
+    assert scoring._share_below(known, beside).tolist() == pytest.approx([2 / 3] * 3)
 
 
 def test_excess_is_measured_from_the_mean_of_the_column_in_reference_rows(case):
