@@ -32,7 +32,7 @@ _INSIDE = 1.0 + 1e-9  # of a start above the least rate
 def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     """Parts have means 1 / rate ~ InverseGamma with the column's mean and about its variance, and bounded tails."""
     a0 = plausible.mean_shape(column)
-    b0 = (a0 - 1.0) * plausible.ratio(column) * plausible.relative_deviation(column)
+    b0 = (a0 - 1.0) * plausible.relative_mean(column)
     return np.array([a0, b0, math.sqrt(6.0) / plausible.farthest(column)])
 
 

@@ -65,7 +65,7 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     variance, below the cap. Tails are bounded.
     """
     ratio, a0 = plausible.ratio(column), plausible.mean_shape(column)
-    mean = ratio * plausible.relative_deviation(column)
+    mean = plausible.relative_mean(column)
     log_shape, least = math.log(ratio * ratio / _PART_VARIANCE), 1.0 / plausible.farthest(column)
     return np.array([log_shape, 1.5, _cap(column), a0, (a0 - 1.0) * mean, 1.0, least])
 

@@ -3,7 +3,7 @@
 theta = (variance, mu) of log z. Prior: variance ~ InverseGamma(a0, b0) truncated below at the floor; mu given
 variance ~ Normal(m0, v0 * variance) truncated above at
 
-    -2 variance - log((1 - exp(-variance)) exp(-2 variance) / widest^2 + 1 / largest^2) / 2.
+    -2 variance - log(max((1 - exp(-variance)) exp(-2 variance) / widest^2, 1 / largest^2)) / 2.
 
 So the standard deviation of z stays below `widest`, and sqrt(E[z^3] / E[z]) = exp(mu + 2 variance) below `largest`: all
 moments exist, and beyond `largest` the density falls faster than z^-3, so that the variance on a cell is of the order
@@ -75,7 +75,7 @@ def default_prior(column: ColumnFacts, _start: np.ndarray) -> np.ndarray:
     Parts are at most twice as wide as the column, and reach no farther than `plausible.farthest` says.
     """
     sd = plausible.relative_deviation(column)
-    mean = plausible.ratio(column) * sd
+    mean = plausible.relative_mean(column)
     variance = math.log1p((sd / mean) ** 2)
     nig = plausible.normal_inverse_gamma(variance, math.log(mean) - 0.5 * variance, _floor(column))
     return np.array([*nig, 2.0 * sd, plausible.farthest(column)])
@@ -290,8 +290,10 @@ def _log_scale_normaliser(tau, theta, hyper):
 def _upper_mu(hyper, theta):
     """Return the upper bound of mu, as `upper_mu` does, of arrays or tensors."""
     variance = theta["variance"]
-    bound = (np.exp(-2.0 * variance) - np.exp(-3.0 * variance)) / hyper["widest"] ** 2 + 1.0 / hyper["largest"] ** 2
-    return -2.0 * variance - 0.5 * np.log(bound + _SMALLEST)  # without bounds the logarithm stays finite
+    wide = (np.exp(-2.0 * variance) - np.exp(-3.0 * variance)) / hyper["widest"] ** 2
+    least = 1.0 / hyper["largest"] ** 2
+    larger = 0.5 * (wide + least + abs(wide - least))  # of tensors, too
+    return -2.0 * variance - 0.5 * np.log(larger + _SMALLEST)  # without bounds the logarithm stays finite
 
 
 FAMILY = Family.of(

@@ -45,7 +45,7 @@ def upper_mu(variance, hyper):
     """Return the upper bound of mu given the variance; infinite without bounds."""
     widest, largest = hyper[WIDEST], hyper[LARGEST]
     wide = -math.expm1(-variance) * math.exp(-2.0 * variance) / (widest * widest)
-    return -2.0 * variance - 0.5 * math.log(wide + 1.0 / (largest * largest))
+    return -2.0 * variance - 0.5 * math.log(max(wide, 1.0 / (largest * largest)))
 
 
 @kernel

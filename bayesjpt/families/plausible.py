@@ -59,6 +59,14 @@ def ratio(column: ColumnFacts) -> float:
     return float(min(max(mean(column) / deviation(column), SMALLEST_RATIO), LARGEST_RATIO))
 
 
+def relative_mean(column: ColumnFacts) -> float:
+    """Return the mean in scale units, and `SMALLEST_RATIO` standard deviations at least.
+
+    It is not the product of `ratio` and the deviation: where that ends, parts would lie nearer to 0 than the column.
+    """
+    return float(max(mean(column) / column.scale, SMALLEST_RATIO * relative_deviation(column)))
+
+
 def normal_inverse_gamma(variance: float, centre: float, floor: float) -> tuple[float, float, float, float, float]:
     """Return (m0, v0, a0, b0, floor): parts lie around a centre like the column, whose variance is given.
 
@@ -124,17 +132,17 @@ def holds_zeros(column: ColumnFacts) -> bool:
     return column.minimum == 0.0 and 0.0 not in column.atoms
 
 
-_LEAST_SPREAD = 1e-5
-"""Of the size of a column's numbers."""
+_LEAST_SPREAD = 1.0 / LARGEST_RATIO
+"""Of the size of a column's numbers: beyond, pseudo-rows could not tell where it lies."""
 
 
 def is_far_from_zero(column: ColumnFacts) -> bool:
     """Return whether numbers are so close to each other, seen from 0, that a family that begins at 0 is of no use.
 
-    A gamma would have a shape of 10^10 and more, which is a normal, with half of the digits lost; so would a lognormal;
+    A gamma would have a shape of 10^8 and more, which is a normal, with half of the digits lost; so would a lognormal;
     an exponential is much wider (`is_too_wide`).
     """
-    return column.scale < _LEAST_SPREAD * abs(column.location)
+    return min(column.scale, deviation(column)) < _LEAST_SPREAD * abs(column.location)
 
 
 def is_lopsided(column: ColumnFacts) -> bool:

@@ -85,7 +85,7 @@ def _log_normal_inverse_gamma(column: Column, theta, scale, *, lognormal: bool):
         return at_variance + at_mu.logpdf(mu)
     widest, largest = 2.0 * sd, max(column.maximum / column.scale, sd)
     wide = -np.expm1(-variance) * np.exp(-2.0 * variance) / widest**2
-    highest = -2.0 * variance - 0.5 * np.log(wide + 1.0 / largest**2)
+    highest = -2.0 * variance - 0.5 * np.log(np.maximum(wide, 1.0 / largest**2))
     return at_variance + np.where(mu <= highest, at_mu.logpdf(mu) - at_mu.logcdf(highest), -np.inf)
 
 

@@ -45,6 +45,15 @@ def test_moments_samples_and_bounds_are_those_of_the_columns(name, learner):
         assert (column.deviation > 1.3 * column.sd).mean() <= 0.04, column.row()
 
 
+def test_positive_columns_far_from_zero_have_their_own_moments(rng):
+    """Latitudes in a town, pressures, years: means of 20 to 200,000 standard deviations."""
+    ratios = (20.0, 500.0, 5e3, 9e3, 2e4, 9e4, 2e5)
+    frame = pd.DataFrame({f"x{ratio:g}": 1013.25 * (1.0 + rng.normal(size=400) / ratio) for ratio in ratios})
+    for column in judge(bj.fit(bj.as_table(frame), **SCHEDULE), frame, n_sampled=8_000):
+        missed = {figure for figure, misses in column.misses.items() if misses}
+        assert not missed - {"wide"}, column.row()
+
+
 def test_the_same_figures_catch_priors_without_moments(monkeypatch):
     """Every family is offered, with the prior that it had, and no shared scale."""
     frame = frame_of("wine_quality")[["density", "pH", "quality"]]

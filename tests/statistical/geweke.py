@@ -130,12 +130,10 @@ def _above(shape: float, scale: float, floor: float, n: int, rng: np.random.Gene
 def _highest_mu(variance: np.ndarray, widest: float, largest: float) -> np.ndarray:
     """Return where a lognormal's standard deviation is below `widest`, and sqrt(E[z^3] / E[z]) below `largest`.
 
-    Its variance is exp(2 mu + variance) (exp(variance) - 1), that root exp(mu + 2 variance); the squares of their
-    ratios to the two bounds add to 1 there.
+    Its variance is exp(2 mu + variance) (exp(variance) - 1), that root exp(mu + 2 variance).
     """
-    wide = np.exp(variance) * (np.exp(variance) - 1.0) / widest**2
-    large = np.exp(4.0 * variance) / largest**2
-    return -0.5 * np.log(wide + large)
+    by_width = np.log(widest) - 0.5 * (variance + np.log(np.expm1(variance)))
+    return np.minimum(by_width, np.log(largest) - 2.0 * variance)
 
 
 def _below(mean: float, sd: np.ndarray, upper: np.ndarray, rng: np.random.Generator) -> np.ndarray:
