@@ -373,15 +373,15 @@ def _move(post: Posterior, answers: np.ndarray) -> float | None:
     import numpy as np
 
     from bayesjpt.posterior.stacked import StackedPosterior
-    from bayesjpt.queries.stability import Moves, moves_of, usual_move
+    from bayesjpt.queries.stability import learners_of, moves_of, usual_move
 
     if not isinstance(post, StackedPosterior) or len(post.by_structure()) == 1:  # stacking may have kept one
         return None
-    moves = moves_of(post.split(answers), post.weights)
+    moves = moves_of(post.split(answers), post.weights, learners_of(post))
     # rounding errors of an answer of 1 are no interval
     varies = moves.width > _LEAST_WIDTH * (1.0 + np.abs(moves.mean))
-    scale = Moves(*(values[varies] for values in moves)).scale
-    return usual_move(scale, float(1.0 / (post.weights**2).sum()), defaults.STABLE_SHARE) if scale.size else 0.0
+    scale = moves.take(varies).scale
+    return usual_move(scale, moves.n_effective, defaults.STABLE_SHARE) if scale.size else 0.0
 
 
 def _tell_stability(post: Posterior, move: float | None = None, what: str = "") -> None:

@@ -10,6 +10,7 @@ A fixed set of answers is followed: what a user would ask of any table.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -35,6 +36,9 @@ CDF, LABEL, PAIR, MEAN, TYPE = "marginal_cdf", "label_share", "pair_probability"
 
 _ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
 
+_LEAST_STRUCTURES = 2
+"""Of a learner, which say how far its structures differ."""
+
 _PAIR_SEED = 1
 """Of the choice of pairs where there are many: the same for every fit of a table."""
 
@@ -56,7 +60,7 @@ class Answers(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """How well the answers of an ensemble are known; float64 (n_answer,) each.
+    """How well the answers of an ensemble are known; arrays are float64 (n_answer,).
 
     Attributes
     ----------
@@ -67,16 +71,23 @@ class Moves(NamedTuple):
         number.
     width : array
         Of the interval that all draws make.
+    n_effective : float
+        Structures from which errors are known: degrees of freedom and one.
     """
 
     mean: np.ndarray
     error: np.ndarray
     width: np.ndarray
+    n_effective: float
 
     @property
     def scale(self) -> np.ndarray:
         """Standard deviation of the difference of two independent fits, in widths."""
         return np.sqrt(2.0) * self.error / self.width
+
+    def take(self, which: np.ndarray) -> Moves:
+        """Return those of some answers."""
+        return Moves(self.mean[which], self.error[which], self.width[which], self.n_effective)
 
 
 def answers_of(post: Posterior, type_share: np.ndarray) -> Answers:
@@ -155,7 +166,12 @@ def _frequent_labels(column: Column) -> list[int]:
     return np.argsort(-shares, kind="stable")[:MAX_FOLLOWED_LABELS].tolist()
 
 
-def moves_of(parts: list[np.ndarray], weights: np.ndarray) -> Moves:
+def learners_of(post: Posterior) -> list[str]:
+    """Return the name of the learner of each structure, empty where it is not known."""
+    return [str(structure.settings.get("learner", "")) for structure in post.by_structure()]
+
+
+def moves_of(parts: list[np.ndarray], weights: np.ndarray, learners: Sequence[str] | None = None) -> Moves:
     """Return how well the averages of several structures' draws are known.
 
     Parameters
@@ -164,20 +180,35 @@ def moves_of(parts: list[np.ndarray], weights: np.ndarray) -> Moves:
         Draws of each structure, of which there are two at least.
     weights : float64 (n_structure,)
         With sum 1.
+    learners : sequence of str, optional
+        Of each structure; by default one made all.
 
     Notes
     -----
     Means m_k with one variance and weights w_k have a weighted mean m whose squared error is sum w_k^2 times that
     variance, and sum w_k (m_k - m)^2 / (1 - sum w_k^2) estimates the variance without bias. Where weights are even,
     the error is the standard deviation of the m_k over the root of their number.
+
+    Each fit has as many structures of each learner, so what differs between learners moves no answer: a sum of the
+    squared errors of the parts of each (Cochran 1977, Sampling Techniques, section 5.4). A learner with a single
+    structure says nothing of that; then all count as of one.
     """
     means = np.array([part.mean(axis=(0, 1)) for part in parts])
-    mean = weights @ means
-    concentration = float((weights**2).sum())
-    squared = concentration / (1.0 - concentration) * (weights @ (means - mean) ** 2)
+    names = np.array(learners if learners is not None else [""] * len(parts))
+    made, which = np.unique(names, return_inverse=True)
+    if np.bincount(which, weights > 0.0).min() < _LEAST_STRUCTURES:
+        made, which = made[:1], np.zeros(len(parts), int)
+    squared, n_effective = np.zeros(means.shape[1]), 1.0
+    for number in range(made.size):
+        share = weights[which == number].sum()
+        within, of_learner = weights[which == number] / share, means[which == number]
+        concentration = float((within**2).sum())
+        deviations = of_learner - within @ of_learner
+        squared += share**2 * concentration / (1.0 - concentration) * (within @ deviations**2)
+        n_effective += 1.0 / concentration - 1.0
     draws = np.concatenate([part.reshape(math.prod(part.shape[:2]), part.shape[2]) for part in parts])
     lo, hi = np.quantile(draws, _ENDS, axis=0)
-    return Moves(mean, np.sqrt(squared), hi - lo)
+    return Moves(weights @ means, np.sqrt(squared), hi - lo, n_effective)
 
 
 def usual_move(scale: np.ndarray, n_effective: float, share: float) -> float:
@@ -188,7 +219,7 @@ def usual_move(scale: np.ndarray, n_effective: float, share: float) -> float:
     scale : float64 (n_answer,)
         Estimated standard deviation of the difference of two independent fits.
     n_effective : float
-        Structures from which each was estimated: 1 / sum w_k^2.
+        Structures from which each was estimated.
     share : float
         Of the answers, on average over seeds.
 

@@ -20,7 +20,7 @@ from bayesjpt.kernels.flow import fill_shares
 from bayesjpt.posterior.answer import PlainAnswers
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import StackedPosterior, pooled
-from bayesjpt.queries.stability import moves_of
+from bayesjpt.queries.stability import learners_of, moves_of
 from bayesjpt.table.schema import Column
 
 if TYPE_CHECKING:
@@ -270,12 +270,12 @@ def _diagnose_structures(post: StackedPosterior, typed: np.ndarray, best: int) -
     """
     rivals = [k for k in range(len(TYPES)) if k != best and typed[..., k].max() > 0.0]
     leads = np.stack([typed[..., best], *(typed[..., best] - typed[..., k] for k in rivals)], axis=-1)
-    moves = moves_of(post.split(leads), post.weights)
+    moves = moves_of(post.split(leads), post.weights, learners_of(post))
     variance = float(leads[..., 0].var())
     ess = variance / float(moves.error[0]) ** 2 if moves.error[0] > 0.0 else float("nan")
     found = [_diagnose(of_structure[..., 0])[1] for of_structure in post.split(leads)]
     overtaken = moves.mean[1:] < NormalDist().inv_cdf(1.0 - MAX_OVERTAKEN) * np.sqrt(2.0) * moves.error[1:]
-    rival = TYPES[rivals[int(np.argmin(moves.mean[1:]))]] if overtaken.any() else ""
+    rival = TYPES[rivals[int(np.argmin(np.where(overtaken, moves.mean[1:], np.inf)))]] if overtaken.any() else ""
     return ess, float(np.fmax.reduce(found)), rival
 
 

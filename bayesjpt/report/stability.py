@@ -11,7 +11,7 @@ from bayesjpt.defaults import MAX_RHAT, STABLE_SHARE
 from bayesjpt.posterior.answer import PlainAnswers
 from bayesjpt.posterior.draws import INDEPENDENT
 from bayesjpt.posterior.stacked import StackedPosterior
-from bayesjpt.queries.stability import TYPE, answers_of, moves_of, usual_move
+from bayesjpt.queries.stability import TYPE, answers_of, learners_of, moves_of, usual_move
 from bayesjpt.queries.type_shares import UNDETERMINED, TypeShares
 
 if TYPE_CHECKING:
@@ -113,15 +113,14 @@ def stability(post: StackedPosterior, shares: TypeShares) -> Stability:
     """
     found = answers_of(post, shares.draws["type_share"].to_numpy())
     parts = post.split(found.values)
-    n_effective = float(1.0 / (post.weights**2).sum())
-    moves = moves_of(parts, post.weights)
+    moves = moves_of(parts, post.weights, learners_of(post))
     kinds = np.array(found.kind)
     scale = moves.scale
     halves = rhat_of_halves(parts)
     table: dict[str, tuple[float, float, int]] = {}
     for kind in dict.fromkeys(found.kind):
         is_kind = kinds == kind
-        move = usual_move(scale[is_kind], n_effective, STABLE_SHARE)
+        move = usual_move(scale[is_kind], moves.n_effective, STABLE_SHARE)
         table[kind] = move, float(np.quantile(halves[is_kind], 0.95, method="higher")), int(is_kind.sum())
     warm_up = False
     if "log_likelihood" in post.sample_stats:
@@ -135,7 +134,7 @@ def stability(post: StackedPosterior, shares: TypeShares) -> Stability:
         answers=PlainAnswers(
             {
                 name: ("answer", values)
-                for name, values in (*zip(("mean", "error", "width"), moves, strict=True), ("move", scale))
+                for name, values in (*zip(("mean", "error", "width"), moves[:3], strict=True), ("move", scale))
             },
             coords={"kind": ("answer", kinds), "name": ("answer", np.array(found.name))},
         ).to_xarray(),
@@ -148,7 +147,7 @@ def stability(post: StackedPosterior, shares: TypeShares) -> Stability:
         ).to_xarray(),
         undetermined=tuple(column.name for column in shares.columns if column.type == UNDETERMINED),
         n_structure=len(parts),
-        move=usual_move(scale, n_effective, STABLE_SHARE) if scale.size else float("nan"),
+        move=usual_move(scale, moves.n_effective, STABLE_SHARE) if scale.size else float("nan"),
         warm_up=warm_up,
         independent=post.settings.get("draws") == INDEPENDENT,
     )

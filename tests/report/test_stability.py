@@ -81,6 +81,22 @@ def test_errors_of_weighted_averages_follow_the_weights(rng):
     assert np.mean([moves.error[0] ** 2 for moves in found]) == pytest.approx(variance, rel=0.1)
 
 
+def test_what_differs_between_learners_moves_no_answer(rng):
+    """By simulation: two learners that disagree make half of the structures each, in every fit."""
+    learners, weights = ["one", "other"] * 3, np.array([0.25, 0.05, 0.2, 0.1, 0.25, 0.15])
+    apart = np.array([5.0 * (name == "one") for name in learners])[:, None, None, None]
+    found = [
+        moves_of(list(apart + np.stack(ensemble(rng, 1, 6, between=np.ones(1)))), weights, learners)
+        for _ in range(4000)
+    ]
+    variance = np.var([moves.mean[0] for moves in found])
+    assert np.mean([moves.error[0] ** 2 for moves in found]) == pytest.approx(variance, rel=0.1)
+    shares = np.array([weights[::2] / 0.7, weights[1::2] / 0.3])
+    assert found[0].n_effective == pytest.approx(1.0 + (1.0 / (shares**2).sum(axis=1) - 1.0).sum(), rel=EXACT)
+    alone = moves_of(list(apart + np.stack(ensemble(rng, 1, 6))), weights, ["one", *["other"] * 5])
+    assert alone.n_effective == pytest.approx(1.0 / (weights**2).sum(), rel=EXACT)
+
+
 @pytest.fixture(scope="module")
 def table():
     return ex.make_table(ex.COLUMNS, 60, np.random.default_rng(1))
