@@ -28,7 +28,7 @@ from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
 from bayesjpt.structure.chow_liu import chow_liu
 from bayesjpt.structure.cutset_leaves import Leaves, Value
-from bayesjpt.structure.cutset_limits import least_columns, least_rows
+from bayesjpt.structure.cutset_limits import Settings, held_out_rows, least_columns, least_rows
 from bayesjpt.structure.label_networks import Growth, grow_network, is_grown_here
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
@@ -142,7 +142,7 @@ def learn_cutset(
     )
     if settings.subspace < 1.0 and select == "random":
         raise LearnerError(f"subspace = {subspace!r} with select = 'random'", "'entropy' or 'likelihood', which choose")
-    n_out = _held_out_rows(table, base.check_share("prune", prune))
+    n_out = held_out_rows(table, base.check_share("prune", prune))
     learner = _Learner(table, settings, rng, progress)
     growth = learner.growth()
     if growth is not None and n_out == 0 and is_grown_here(learner.bins, growth.select):
@@ -159,30 +159,6 @@ def learn_cutset(
     else:
         root = learner.grown(rows)
     return build_circuit(learner.node(root), table, dictionary, ess=settings.ess)
-
-
-def _held_out_rows(table: Table, share: float) -> int:
-    """Return the rows that pruning holds out; raise where it would hold out none, and take back what nothing judged."""
-    n_out = int(share * table.n_row)
-    if share > 0.0 and n_out == 0:
-        raise LearnerError(
-            f"prune is {share:g}, which holds out none of {table.n_row} rows",
-            "0, or a share that holds out at least one row",
-            "Hold out a fifth of the rows: prune=0.2." if table.n_row >= 5 else "Prune nothing: prune=0.",
-        )
-    return n_out
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Checked settings of `learn_cutset`; `min_rows` is a number of rows."""
-
-    select: str
-    leaf: str
-    min_rows: int
-    min_columns: int
-    ess: float
-    subspace: float = 1.0
 
 
 @dataclass(eq=False)
@@ -415,33 +391,37 @@ class _Learner:
     def pruned(self, root: _Part, held_out: np.ndarray) -> None:
         """Take back splits that do not make held-out rows more probable, from the leaves upwards.
 
-        Splits that no held-out row comes to are kept: nothing speaks against them.
+        A row without the cell that is split is as probable as all sides together; below, it counts on each side by the
+        probability that it belongs there. Splits that no held-out row comes to are kept: nothing speaks against them.
         """
-        rows, n_known = {id(root): held_out}, {}
-        order = [root]
+        arriving = {id(root): (held_out, np.ones(held_out.size))}
+        scores = {id(root): self._scores(root, held_out)}
+        order, log_ways = [root], {}
         # parents first: the list grows while it is walked
         for part in order:
             if part.split is not None:
-                sides = self._sides(rows[id(part)], part.split)
-                divided_rows = self._divided(rows[id(part)], sides, part.split)
-                rows |= {id(child): child_rows for child, child_rows in zip(part.children, divided_rows, strict=True)}
-                # a missing cell is not foretold, by a leaf or by a split
-                n_known[id(part)] = np.bincount(sides[sides >= 0], minlength=len(part.children))
+                rows, share = arriving[id(part)]
+                log_ways[id(part)] = log_way = _log_way(part, self._sides(rows, part.split))
+                comes = np.isfinite(log_way)
+                scores |= {id(one): self._scores(one, rows[to]) for one, to in zip(part.children, comes, strict=True)}
+                joint = _joint(log_way, part, scores)
+                # as in EM: a split that gains by these shares, and so by Jensen's inequality, gains of the whole rows
+                share = share * np.exp(joint - np.logaddexp.reduce(joint, axis=0))
+                for child, to, of_child in zip(part.children, comes, share, strict=True):
+                    arriving[id(child)] = rows[to], of_child[to]
                 order += part.children
-        score: dict[int, float] = {}
-        # children first: what a subtree is worth is known when its split is judged
+        # children first: what rows are worth below is known when their split is judged
         for part in reversed(order):
-            alone = self.leaves.held_out_score(part.columns, part.region, part.rows, rows[id(part)])
-            if part.split is not None and rows[id(part)].size:
-                # one row more for each way, as circuits start: no logarithm of 0
-                n = np.array([child.rows.size for child in part.children]) + 1.0
-                below = float((n_known[id(part)] * np.log(n / n.sum())).sum())
-                below += sum(score[id(child)] for child in part.children)
-                if below <= alone:
+            rows, share = arriving[id(part)]
+            if part.split is not None and rows.size:
+                below = np.logaddexp.reduce(_joint(log_ways[id(part)], part, scores), axis=0)
+                if share @ (below - scores[id(part)]) <= 0.0:
                     part.split, part.children = None, ()
                 else:
-                    alone = below
-            score[id(part)] = alone
+                    scores[id(part)] = below
+
+    def _scores(self, part: _Part, held_out: np.ndarray) -> np.ndarray:
+        return self.leaves.held_out_scores(part.columns, part.region, part.rows, held_out)
 
     def filled(self, root: _Part, rows: np.ndarray) -> None:
         """Give the parts of a network other rows."""
@@ -488,6 +468,21 @@ class _Learner:
         if columns.size:
             nodes.insert(0, Tree(columns, np.concatenate([parents, np.full(fixed.size, -1)]), part.rows))
         return nodes[0] if len(nodes) == 1 else Product(tuple(nodes))
+
+
+def _log_way(part: _Part, sides: np.ndarray) -> np.ndarray:
+    """Return the log share of each child, float64 (n_child, n_row), -inf where a row's cell says another; nats."""
+    # one row more for each way, as circuits start: no logarithm of 0
+    n = np.array([[child.rows.size] for child in part.children]) + 1.0
+    comes = (sides < 0) | (sides == np.arange(n.size)[:, None])
+    return np.where(comes, np.log(n / n.sum()), -np.inf)
+
+
+def _joint(log_way: np.ndarray, part: _Part, scores: dict[int, np.ndarray]) -> np.ndarray:
+    """Return `_log_way` with the scores of the rows that come to each child added."""
+    joint = log_way.copy()
+    joint[np.isfinite(joint)] += np.concatenate([scores[id(child)] for child in part.children])
+    return joint
 
 
 def _group_of(column, code: int) -> int:

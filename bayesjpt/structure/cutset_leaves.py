@@ -14,6 +14,7 @@ import numpy as np
 from bayesjpt.circuit.paths import Region
 from bayesjpt.structure.bins import bins_of
 from bayesjpt.structure.chow_liu import bins_in_use, chow_liu, independent_log_likelihood
+from bayesjpt.structure.tree_messages import log_probabilities
 from bayesjpt.table.table import Table
 
 
@@ -64,36 +65,47 @@ class Leaves:
         """Return the bins of columns whose probabilities rows tell, int64 (n,): two of two labels in any case."""
         return np.maximum(bins_in_use(self.bins, rows, columns), np.minimum(self.bins.n_bin[columns], 2))
 
-    def held_out_score(self, columns: Sequence[int], region: Region, rows: np.ndarray, held_out: np.ndarray) -> float:
-        """Return the log likelihood of held-out rows' bins under the leaf of some rows of a region.
+    def held_out_scores(
+        self, columns: Sequence[int], region: Region, rows: np.ndarray, held_out: np.ndarray
+    ) -> np.ndarray:
+        """Return the log probability of each held-out row's bins under the leaf of some rows of a region.
 
-        Densities of numbers are relative to the table's rows (`_score_of_numbers`).
+        Missing cells are summed out. Densities of numbers are relative to the table's rows (`_scores_of_numbers`).
+
+        Returns
+        -------
+        float64 (n_held_out,), nats
         """
         of = np.array(columns, np.intp)
-        if not held_out.size or not of.size:
-            return 0.0
         labels, numbers = of[self.is_labels[of]], of[~self.is_labels[of]]
+        if not held_out.size:
+            return np.zeros(0)
         parents = np.full(labels.size, -1)
         if self.has_trees and rows.size:
             parents = chow_liu(self.bins, rows, labels, self.ess).parents
-        total = 0.0
-        for column, parent in zip(labels.tolist(), parents.tolist(), strict=True):
-            n = int(self.bins.n_bin[column])
-            n_above = int(self.bins.n_bin[labels[parent]]) if parent >= 0 else 1
-            tables = []
-            for some in (rows, held_out):
-                x = self.bins.code[column, some]
-                above = self.bins.code[labels[parent], some] if parent >= 0 else np.zeros_like(x)
-                known = (x >= 0) & (above >= 0)
-                # both bins of a pair in one number: parent's rows, then the column's
-                cell = above[known].astype(np.intp) * n + x[known]
-                tables.append(np.bincount(cell, minlength=n * n_above).reshape(n_above, n))
-            share = tables[0] + self.ess / n
-            total += float((tables[1] * np.log(share / share.sum(axis=1, keepdims=True))).sum())
-        return total + sum(self._score_of_numbers(column, region, rows, held_out) for column in numbers.tolist())
+        tables = [
+            self._table(rows, column, int(labels[parent]) if parent >= 0 else None)
+            for column, parent in zip(labels.tolist(), parents.tolist(), strict=True)
+        ]
+        scores = log_probabilities(parents.tolist(), tables, self.bins.code[np.ix_(labels, held_out)])
+        for column in numbers.tolist():
+            scores += self._scores_of_numbers(column, region, rows, held_out)
+        return scores
 
-    def _score_of_numbers(self, column: int, region: Region, rows: np.ndarray, held_out: np.ndarray) -> float:
-        """Return the log density of held-out numbers under the shares of the bins of some rows.
+    def _table(self, rows: np.ndarray, column: int, above: int | None) -> np.ndarray:
+        """Return the smoothed shares of a column's bins given those of another, float64 (n_bin of it or 1, n_bin)."""
+        n = int(self.bins.n_bin[column])
+        n_above = 1 if above is None else int(self.bins.n_bin[above])
+        x = self.bins.code[column, rows]
+        y = np.zeros_like(x) if above is None else self.bins.code[above, rows]
+        known = (x >= 0) & (y >= 0)
+        # both bins of a pair in one number: the other column's rows, then the column's own
+        cell = y[known].astype(np.intp) * n + x[known]
+        share = np.bincount(cell, minlength=n * n_above).reshape(n_above, n) + self.ess / n
+        return share / share.sum(axis=1, keepdims=True)
+
+    def _scores_of_numbers(self, column: int, region: Region, rows: np.ndarray, held_out: np.ndarray) -> np.ndarray:
+        """Return the log density of each held-out number under the shares of the bins of some rows, 0 where missing.
 
         Within a bin, density is that of the table's rows: a threshold may divide a bin, and what it tells of a number
         there is no news, whether a split or a leaf says it.
@@ -104,13 +116,14 @@ class Leaves:
         inside = np.searchsorted(values, lo), np.searchsorted(values, hi, side="right")
         # how many of the table's rows each bin has left in the region: those held out are among them
         n_left = np.diff(np.clip(ends, *inside))
-        count, count_out = (
-            np.bincount(code[code >= 0], minlength=n_left.size)
-            for code in (self.bins.code[column, rows], self.bins.code[column, held_out])
-        )
-        seen = count_out > 0
-        share = count[seen] + self.ess * n_left[seen] / n_left.sum()
-        return float((count_out[seen] * np.log(share / (count.sum() + self.ess) / n_left[seen])).sum())
+        code, code_out = self.bins.code[column, rows], self.bins.code[column, held_out]
+        count = np.bincount(code[code >= 0], minlength=n_left.size)
+        known = code_out >= 0
+        n_in_bin = n_left[code_out[known]]
+        share = count[code_out[known]] + self.ess * n_in_bin / n_left.sum()
+        scores = np.zeros(held_out.size)
+        scores[known] = np.log(share / (count.sum() + self.ess) / n_in_bin)
+        return scores
 
     def _sorted_values(self, column: int) -> np.ndarray:
         if column not in self._sorted:

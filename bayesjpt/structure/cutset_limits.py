@@ -1,11 +1,16 @@
-"""When parts of a cutset network are divided: of labels alone as published, of numbers until few rows are left."""
+"""When parts of a cutset network are divided: of labels alone as published, of numbers until few rows are left.
+
+Beside that, the checked settings of the learner, and how many rows judge its splits afterwards.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bayesjpt import defaults
+from bayesjpt.errors import LearnerError
 from bayesjpt.structure import base
 from bayesjpt.table.table import Table
 
@@ -16,6 +21,18 @@ _MIXED_COUNT, _MIXED_SHARE = 25, 0.01
 """In its place where there are numbers, which depend on others by splits alone: rows, or share of the table's, the
 larger holds. Of 25, 50 and 100 rows 25 are best on held-out rows of iris, wine and abalone, by .1 to .6 nats a row
 against 50 (docs/explanation/cutset.md); the share bounds the circuits of large tables."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings of `learn_cutset`; `min_rows` is a number of rows."""
+
+    select: str
+    leaf: str
+    min_rows: int
+    min_columns: int
+    ess: float
+    subspace: float = 1.0
 
 
 def divides(table: Table, options: Mapping[str, Any]) -> bool:
@@ -42,3 +59,15 @@ def least_columns(table: Table, min_columns: int | None) -> int:
     if min_columns is not None:
         return base.check_count("min_columns", min_columns)
     return defaults.CUTSET_MIN_COLUMNS if _is_of_labels(table) else defaults.CUTSET_MIXED_COLUMNS
+
+
+def held_out_rows(table: Table, share: float) -> int:
+    """Return the rows that pruning holds out; raise where it would hold out none, and take back what nothing judged."""
+    n_out = int(share * table.n_row)
+    if share > 0.0 and n_out == 0:
+        raise LearnerError(
+            f"prune is {share:g}, which holds out none of {table.n_row} rows",
+            "0, or a share that holds out at least one row",
+            "Hold out a fifth of the rows: prune=0.2." if table.n_row >= 5 else "Prune nothing: prune=0.",
+        )
+    return n_out

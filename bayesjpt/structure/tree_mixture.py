@@ -13,10 +13,10 @@ from bayesjpt.circuit.build import ColumnLeaf, Dictionary, Node, Product, Sum, b
 from bayesjpt.circuit.trees import Tree
 from bayesjpt.structure import base
 from bayesjpt.structure.base import Progress
-from bayesjpt.structure.bins import bins_of, blocks, shares_of_bins, some_rows
+from bayesjpt.structure.bins import bins_of, shares_of_bins, some_rows
 from bayesjpt.structure.chow_liu import Bins
 from bayesjpt.structure.tree_edges import best_tree
-from bayesjpt.structure.tree_messages import upward
+from bayesjpt.structure.tree_messages import log_probabilities
 from bayesjpt.structure.tree_sampling import Mixture, rows_of, run
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.table import Table
@@ -175,22 +175,8 @@ def started(bins: Bins, n_component: int, rng: np.random.Generator) -> TreeMixtu
 
 def log_scores(mixture: TreeMixture, bins: Bins) -> np.ndarray:
     """Return the log of weight times probability of each row in each component, float64 (n_component, n_row), nats."""
-    out = np.empty((mixture.weights.size, bins.code.shape[1]))
-    complete = (bins.code >= 0).all(axis=0)
-    whole, rest = bins.code[:, complete], np.flatnonzero(~complete)
-    for k, (parents, tables) in enumerate(zip(mixture.parents, mixture.tables, strict=True)):
-        value = np.zeros(whole.shape[1])
-        for column, parent in enumerate(parents.tolist()):
-            above = whole[parent] if parent >= 0 else 0
-            value += np.log(tables[column])[above, whole[column]]
-        out[k, complete] = value
-        for part in blocks(rest.size):
-            code = bins.code[:, rest[part]]
-            # a cell is its own state: one there, or ones everywhere where it is missing (the last row, of code -1)
-            evidence = [
-                np.vstack([np.eye(n), np.ones(n)])[cells] for n, cells in zip(bins.n_bin.tolist(), code, strict=True)
-            ]
-            out[k, rest[part]] = upward(parents.tolist(), tables, evidence).log_value
+    of_components = zip(mixture.parents, mixture.tables, strict=True)
+    out = np.array([log_probabilities(parents.tolist(), tables, bins.code) for parents, tables in of_components])
     return out + np.log(mixture.weights)[:, None]
 
 

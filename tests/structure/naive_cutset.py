@@ -103,6 +103,8 @@ def held_out_score(
 ) -> float:
     """Return the log density of held-out rows under a leaf of some rows; `inside` are the table's in each region.
 
+    Missing cells are summed out.
+
     `inside`: bool (column, row), of columns of numbers.
     """
     total = 0.0
@@ -117,10 +119,16 @@ def held_out_score(
     of_labels = columns.code[labels]
     tables = naive.smoothed_tables(of_labels[:, rows], parents, [columns.n_bin[k] for k in labels], columns.ess)
     for row in held_out:
-        total += math.log(naive.tree_probability(of_labels[:, row].tolist(), parents, tables))
-        for k in (k for k in leaf if not columns.is_label[k]):
+        # every completion of the row's missing labels
+        codes = [
+            [int(code)] if code >= 0 else range(columns.n_bin[k])
+            for k, code in zip(labels, of_labels[:, row], strict=True)
+        ]
+        every = itertools.product(*codes)
+        total += math.log(math.fsum(naive.tree_probability(complete, parents, tables) for complete in every))
+        for k in (k for k in leaf if not columns.is_label[k] and columns.code[k, row] >= 0):
             same = columns.code[k] == columns.code[k, row]
             n_left = (same & inside[k]).sum()
             share = same[rows].sum() + columns.ess * n_left / inside[k].sum()
-            total += math.log(share / (len(rows) + columns.ess) / n_left)
+            total += math.log(share / ((columns.code[k, rows] >= 0).sum() + columns.ess) / n_left)
     return total
