@@ -105,6 +105,55 @@ def test_trees_without_chance_are_learned_from_bootstrap_samples_of_small_tables
     assert np.isfinite(post.log_density(table)).all()
 
 
+def without_chance(table, rng):
+    return bj.learn_jpt(table, rng)
+
+
+def spawning(table, rng):
+    return by_chance(table, rng.spawn(1)[0])
+
+
+def test_structures_of_functions_without_chance_differ_whatever_the_number_of_cores(table):
+    found = [bj.fit(table, without_chance, n_structures=4, seed=5, cores=cores, **FEW) for cores in (1, 2)]
+    assert len({own.circuit.digest() for own in found[0].by_structure()}) == 4
+    assert same(*found)
+
+
+@pytest.mark.parametrize("function", [by_chance, spawning])
+def test_functions_that_draw_at_random_see_all_rows_whatever_their_name(table, function):
+    seen = []
+
+    def jpt(given, rng):
+        seen.append(given)
+        return function(given, rng)
+
+    post = bj.fit(table, jpt, n_structures=3, seed=5, cores=1, **FEW)
+    assert len(seen) == 3
+    assert all(np.array_equal(given.values, table.values, equal_nan=True) for given in seen)
+    assert len({own.circuit.digest() for own in post.by_structure()}) == 3
+
+
+def test_functions_without_chance_are_resampled_whatever_their_name(table):
+    def mspn(given, rng):
+        return bj.learn_jpt(given, rng)
+
+    post = bj.fit(table, [mspn, by_chance], n_structures=4, seed=5, cores=1, **FEW)
+    assert len({own.circuit.digest() for own in post.by_structure()[::2]}) == 2
+
+
+@pytest.mark.parametrize(("learner", "options"), [("tree_mixture", {"n_components": 1}), ("hclt", {"n_states": 1})])
+def test_learners_that_draw_one_of_one_see_bootstrap_samples(rng, learner, options):
+    table = bj.as_table(binary(rng, 200, 5), other=False)
+    learn = getattr(bj, f"learn_{learner}")
+    assert learn(table, 1, **options).digest() == learn(table, 2, **options).digest()
+    of_one, of_two = (
+        Ensemble((LearnerFunction(learner),), 2, 1, {name: n}, {}, "bootstrap", 1) for n in (1, 2) for name in options
+    )
+    assert not np.array_equal(of_one.rows(1, table, np.random.default_rng(1)).values, table.values)
+    assert of_one.rows(0, table, np.random.default_rng(1)) is table
+    assert of_two.rows(1, table, np.random.default_rng(1)) is table
+
+
 def test_trees_that_hold_rows_out_at_random_see_all_rows(table, monkeypatch):
     taken = []
     monkeypatch.setattr(type(table), "take", lambda *_: taken.append(1))

@@ -99,6 +99,13 @@ def test_numbers_and_their_intervals_are_predicted(customers):
     assert 0.65 < inside.mean() < 0.95
 
 
+def test_trees_of_a_regressor_differ(rng):
+    X = rng.normal(size=(200, 2))
+    model = CircuitRegressor(**FEW | {"n_structures": 6}).fit(X, np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=200))
+    found = {own.circuit.digest() for own in model.post_.by_structure() if own.settings["learner"] == "_tree_of"}
+    assert len(found) == 3
+
+
 def test_missing_cells_of_frames_are_filled_and_others_kept(customers):
     frame, _ = customers
     frame = frame.assign(note=[f"text {k}" for k in range(len(frame))])

@@ -26,7 +26,7 @@ from bayesjpt.circuit.priors import check_concentrations
 from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, QUICK_ROWS, WATCH_SECONDS
 from bayesjpt.errors import BayesjptError, LearnerError, ModelError, SamplingError
 from bayesjpt.executors import Future, lost_processes_told
-from bayesjpt.fitting.learning import LearnerFunction, StoppedError
+from bayesjpt.fitting.learning import LearnerFunction, StoppedError, our_name
 from bayesjpt.structure.cutset_limits import divides
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
@@ -64,7 +64,8 @@ class Ensemble:
         Of `bayesjpt.sampler.target.make_target`.
     resampling : str
         What all structures but the first of each learner are learned from: ``half`` of the rows, a ``bootstrap`` sample
-        of them, or ``none``: all rows. A learner that draws at random sees all rows instead of a bootstrap sample.
+        of them, or ``none``: all rows. A learner that draws at random sees all rows instead of a bootstrap sample. Of
+        those of ours it is known; a function of the user's does if it has drawn from its generator.
     n_thread : int
         Structures that are learned and sampled at the same time; no effect on any draw.
     n_helper : int
@@ -106,24 +107,25 @@ class Ensemble:
             n = math.ceil(STRUCTURE_ROWS * table.n_row)
             return table.take(np.sort(rng.choice(table.n_row, n, replace=False)))
         if self.resampling == "bootstrap" and not self._draws_at_random(number, table):
-            return table.take(np.sort(rng.integers(table.n_row, size=table.n_row)))
+            return _bootstrap_sample(table, rng)
         return table
 
     def _draws_at_random(self, number: int, table: Table) -> bool:
-        """Return whether a structure's learner finds another one with another seed: ours without chance are known."""
-        held_out = {"jpt": "validation", "cutset": "prune"}
-        name = self._name(number)
+        """Return whether a structure's learner may find another one with another seed: ours without chance are known.
+
+        Also a mixture of one component, and hidden variables of one state: what is drawn has one outcome.
+        """
+        name = our_name(self.learner(number))
         if name == "cutset" and not divides(table, self.options):
             return False
-        return name not in held_out or bool(self.options.get(held_out[name]))
+        if name in _HELD_OUT:
+            return bool(self.options.get(_HELD_OUT[name]))
+        return name not in _OUTCOMES or self.options.get(_OUTCOMES[name]) != 1
 
     def _chooses_at_random(self, number: int, table: Table) -> bool:
         """Return whether chance alone decides on a structure, so that rows need not differ for structures to do so."""
         is_random = self.options.get("select", "random") == "random"
-        return self._name(number) == "cutset" and is_random and divides(table, self.options)
-
-    def _name(self, number: int) -> str:
-        return self.learner(number).__name__.removeprefix("learn_")
+        return our_name(self.learner(number)) == "cutset" and is_random and divides(table, self.options)
 
     def learn(self, number: int, table: Table | Dataset, stop: threading.Event) -> Circuit:
         """Return a structure; the first is that of a fit of one structure with the same seed.
@@ -137,8 +139,15 @@ class Ensemble:
             with lost_processes_told():
                 return self.learned[number].result()
         learn_seed, _ = np.random.SeedSequence(self.seed_of(number)).spawn(2)
-        rng = np.random.default_rng(learn_seed)
-        return self.learner(number)(self.rows(number, table, rng), rng, stop, **self.options)
+        rng, learner = np.random.default_rng(learn_seed), self.learner(number)
+        unused = rng.bit_generator.state
+        rows = self.rows(number, table, rng)
+        circuit = learner(rows, rng, stop, **self.options)
+        has_drawn = rng.bit_generator.state != unused or learn_seed.n_children_spawned > 0
+        if has_drawn or self.resampling != "bootstrap" or number < len(self.learners):
+            return circuit
+        # neither rows nor learner took anything from the seed: it would be the learner's first structure once more
+        return learner(_bootstrap_sample(rows, rng), rng, stop, **self.options)
 
     def learning_elsewhere(self, numbers: Sequence[int], table: Table | Dataset) -> Ensemble:
         """Return an ensemble whose executor has begun to learn structures: a task each, which reads its own rows.
@@ -255,8 +264,19 @@ def learn_there(ensemble: Ensemble, number: int, table: Dataset) -> Circuit:
     return ensemble.learn(number, table, threading.Event())
 
 
+def _bootstrap_sample(table: Table, rng: np.random.Generator) -> Table:
+    """Return as many rows as there are, drawn with replacement, in their order."""
+    return table.take(np.sort(rng.integers(table.n_row, size=table.n_row)))
+
+
+_HELD_OUT = {"jpt": "validation", "cutset": "prune"}
+"""Learners of ours that draw the rows they hold out, and else hardly anything that makes structures differ."""
+
+_OUTCOMES = {"tree_mixture": "n_components", "hclt": "n_states"}
+"""Learners of ours that draw which of so many each row belongs to."""
+
 _SPLITTING = ("jpt", "cutset")
-"""Learners whose leaves are cut at the conditions of their path."""
+"""Learners of ours whose leaves are cut at the conditions of their path."""
 
 
 def resampling_of(table: Table | Dataset, learners: Sequence[Any]) -> str:
@@ -269,7 +289,7 @@ def resampling_of(table: Table | Dataset, learners: Sequence[Any]) -> str:
     from bayesjpt.circuit.plan import ATOM
     from bayesjpt.families import registry
 
-    splits = any(getattr(each, "__name__", str(each)).removeprefix("learn_") in _SPLITTING for each in learners)
+    splits = any(our_name(each) in _SPLITTING for each in learners)
     for column in table.schema:
         families = [family for family in registry.dictionary(column) if family.name != ATOM]
         ends = [family.leaf_constants is not None or (splits and not family.samplable_on_cell) for family in families]

@@ -41,6 +41,26 @@ def name_of(learner: Learner) -> str:
     return learner if isinstance(learner, str) else getattr(learner, "__name__", "callable")
 
 
+def our_name(learner: Learner | LearnerFunction) -> str | None:
+    """Return the name of a learner of ours, named or as function; None of a function of the user's, whatever its name.
+
+    Examples
+    --------
+    >>> import bayesjpt as bj
+    >>> def jpt(table, rng):
+    ...     return bj.learn_mspn(table, rng)
+    >>> our_name("jpt"), our_name(bj.learn_jpt), our_name(jpt)
+    ('jpt', 'jpt', None)
+    """
+    import bayesjpt
+
+    if isinstance(learner, LearnerFunction):
+        learner = learner.learner
+    name = name_of(learner).removeprefix("learn_")
+    is_ours = isinstance(learner, str) or (name in LEARNERS and getattr(bayesjpt, f"learn_{name}") is learner)
+    return name if is_ours else None
+
+
 def parameters_of(learner: str) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a learner of ours."""
     import bayesjpt
@@ -136,22 +156,22 @@ class LearnerFunction:
     """
 
     def __init__(self, learner: Learner):
-        self._learner, self._gate = learner, threading.Lock()
+        self.learner, self._gate = learner, threading.Lock()
         self.__name__ = name_of(learner)
 
     def __call__(self, table: Table, rng: np.random.Generator, stop: threading.Event, **options: Any) -> Circuit:
-        if not callable(self._learner):
-            return _learn_unless_stopped(table, self._learner, rng, stop, options)
+        if not callable(self.learner):
+            return _learn_unless_stopped(table, self.learner, rng, stop, options)
         with self._gate:
-            return learn(table, self._learner, rng, False, options)
+            return learn(table, self.learner, rng, False, options)
 
     @property
     def is_ours(self) -> bool:
         """Whether it is named, and so known to any process."""
-        return not callable(self._learner)
+        return not callable(self.learner)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LearnerFunction, (self._learner,)
+        return LearnerFunction, (self.learner,)
 
 
 def compile_for(table: Table | Dataset, progress: bool, sampler: str) -> None:
