@@ -80,6 +80,21 @@ def test_rows_that_are_probable_in_place_of_improbable_ones_are_noticed(table, m
     assert np.abs(boosted(table)[1] - by_definition(table)[0]).max() > 0.01
 
 
+def test_networks_of_many_sorted_rows_are_learned_from_rows_of_the_whole_table(monkeypatch):
+    monkeypatch.setattr(boosting, "LEARN_ROWS", 100)
+    frame = binary(np.random.default_rng(8), 1000, 5)
+    sorted_table, seen = bj.as_table(frame.sort_values("a"), other=False), []
+
+    def learner(table, rng, **options):
+        seen.append(table)
+        return bj.learn_cutset(table, rng, **options)
+
+    ensemble = Ensemble((LearnerFunction(learner),), 2, SEED, OPTIONS, {"ess": ESS}, "none", 1)
+    boosting.boost(ensemble, sorted_table, sorted_table, n_chain=1, tell=None)
+    assert [own.n_row for own in seen] == [100, 100]
+    assert all(0.3 < own.values[0].mean() < 0.7 for own in seen)
+
+
 @pytest.mark.parametrize(("new", "share"), [([0.1, 0.1], 0.0), ([0.9, 0.9], 1.0), ([0.9, 0.2], 0.5)])
 def test_shares_are_where_rows_are_most_probable(new, share):
     old = np.log([0.2, 0.6] if share == 0.5 else [0.3, 0.3])

@@ -24,6 +24,7 @@ from bayesjpt.kernels.networks import fill_scores, mean_log_weights
 from bayesjpt.posterior.draws import INDEPENDENT
 from bayesjpt.posterior.networks import NetworkDraws, network_draws, rows_of
 from bayesjpt.posterior.weights import without_small
+from bayesjpt.table.evidence import chosen_rows
 from bayesjpt.table.table import Table
 
 _ROWS = 4
@@ -52,8 +53,9 @@ def boost(
 
     Notes
     -----
-    The first network sees all rows. Rows are judged by the posterior mean of each network's density. A network that
-    would make the table's rows less probable at any share gets none, nor does one whose share is hardly a draw.
+    The first network sees all rows; of more than `bayesjpt.defaults.LEARN_ROWS` each is learned from so many, chosen by
+    a hash of their numbers. Rows are judged by the posterior mean of each network's density. A network that would make
+    the table's rows less probable at any share gets none, nor does one whose share is hardly a draw.
     Cost: that of learning networks one by one.
 
     References
@@ -65,7 +67,9 @@ def boost(
     shares, log_density = np.empty(ensemble.n), np.empty(table.n_row)
     for number in range(ensemble.n):
         rows = np.arange(table.n_row) if number == 0 else drawn_rows(log_density, ensemble.seed_of(number))
-        network = _network(ensemble, number, table.take(rows), learnt_from.take(rows[:LEARN_ROWS]), n_chain)
+        # never the first of the rows: a table may be sorted
+        few = learnt_from.take(rows[chosen_rows(rows.size, LEARN_ROWS, number)])
+        network = _network(ensemble, number, table.take(rows), few, n_chain)
         found = _mean_log_density(network, table)
         shares[number] = 1.0 if number == 0 else best_share(log_density, found)
         log_density = found if number == 0 else mixed(shares[number], log_density, found)
