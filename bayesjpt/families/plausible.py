@@ -39,6 +39,11 @@ NARROWEST_HILL, WIDEST_HILL = 0.1, 1.5
 it is 1, 1.1 for an exponential, 1.35 for a normal; 0 or 2 for two clusters far apart."""
 
 
+FLAT, FLAT_HALF = (0.26, 0.32), (0.42, 0.58)
+"""Standard deviation and distance of the quartiles over the range, of numbers without a hill. Normals put 4 to 5 % of
+days of a year beyond its ends; splines beside them gain .04 nats a day of 300, .07 of 2,000."""
+
+
 def deviation(column: ColumnFacts) -> float:
     """Return the standard deviation of the column's values that are no atoms; its scale where it is not known."""
     return column.deviation_without_atoms if column.deviation_without_atoms > 0.0 else column.scale
@@ -158,6 +163,18 @@ def is_lopsided(column: ColumnFacts) -> bool:
         return False
     one_hill = NARROWEST_HILL * sd < column.scale < WIDEST_HILL * sd
     return one_hill and abs(mean(column) - column.location) > LOPSIDED * sd
+
+
+def is_flat(column: ColumnFacts) -> bool:
+    """Return whether numbers lie evenly between two ends, as days of a year and running numbers do.
+
+    A uniform distribution has a standard deviation of .289 times its range, and quartiles half of it apart; a triangle
+    .204, a semicircle .25. Where an end is an atom it is no end of an even spread.
+    """
+    sd, reach = deviation(column), column.maximum - column.minimum
+    if column.levels or not 0.0 < reach < np.inf or {column.minimum, column.maximum} & {*column.atoms}:
+        return False
+    return FLAT[0] * reach < sd < FLAT[1] * reach and FLAT_HALF[0] * reach < column.scale < FLAT_HALF[1] * reach
 
 
 def is_too_wide(column: ColumnFacts, least_variance: float) -> bool:

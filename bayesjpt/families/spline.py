@@ -72,7 +72,7 @@ def default_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:
 
 
 def _by_name(column: ColumnFacts) -> bool:
-    return not plausible.is_lopsided(column)
+    return not (plausible.is_lopsided(column) or plausible.is_flat(column))
 
 
 def abda_prior(_column: ColumnFacts, start: np.ndarray) -> np.ndarray:

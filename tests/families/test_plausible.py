@@ -75,6 +75,23 @@ def test_splines_stand_beside_normals_where_numbers_below_zero_lean_to_one_side(
     assert not offered(np.array([-1.0, 0.0, 0.0, 0.0, 3.0] * 80))  # levels have shares of their own
 
 
+def test_splines_stand_where_numbers_lie_evenly_between_two_ends(rng):
+    uniform, normal = rng.uniform(size=300), rng.normal(size=300)
+
+    def offered(values: np.ndarray) -> bool:
+        (column,) = as_table(pd.DataFrame({"x": values})).schema
+        return any(member.name == "spline" for member in registry.dictionary(column))
+
+    assert offered(18262.0 + 365.0 * uniform)
+    assert offered(100.0 * uniform)
+    assert offered(np.rint(10_000.0 + 50_000.0 * uniform))
+    assert not offered(normal)
+    assert not offered(np.where(uniform < 0.5, 0.0, 1.0) + 0.01 * normal)
+    assert not offered(uniform + rng.uniform(size=300))  # a triangle
+    assert not offered(np.exp(normal))
+    assert not offered(np.arange(300) % 7)  # levels have shares of their own
+
+
 def count_reach(name: str, theta: np.ndarray) -> np.ndarray:
     """Return sqrt(E z^3 / E z) of a geometric or a negative binomial, from sums of masses."""
     z = np.arange(4000.0)
