@@ -299,17 +299,37 @@ def expected_of(column: Column) -> str:
 
 
 def _refuse_text(cells: Cells, column: Column) -> None:
-    odd: Sequence[int] = range(cells.n_distinct)
-    if cells.stored == "text" and column.dtype == "number":
-        odd = [i for i, text in enumerate(cells.distinct) if cells_of.number_of_text(text) is None] or odd
-    if cells.stored in ("text", "number") and column.notation is not None:
-        odd = [i for i, text in enumerate(cells_of.labels_of(cells)) if column.notation.value(text) is None] or odd
-    row, _ = cells.first(odd)
-    label = cells_of.labels_of(cells)[int(cells.codes[row - 1])]
+    labels = cells_of.labels_of(cells)
+    row = _first_strange(cells, labels, column)
+    label = labels[int(cells.codes[row - 1])]
     expected = "dates" if column.dtype == "datetime" else "numbers"
     raise SchemaError(
         f"column {column.name!r} holds {label!r} in row {row}", f"{expected}, as in training", "Mend the cell."
     )
+
+
+def _first_strange(cells: Cells, labels: list[str], column: Column) -> int:
+    """Return the first row, from 1, whose cell cannot be read; where each can by itself, that is not as in training."""
+    strange = [number for number, label in enumerate(labels) if not _is_as_in_training(label, cells, column)]
+    row, _ = cells.first(strange or range(len(labels)))
+    if cells.stored != "text":
+        return row
+    codes, first = np.unique(cells.codes, return_index=True)
+    rows = dict(zip(codes.tolist(), first.tolist(), strict=True))
+    for number in sorted(strange, key=rows.__getitem__):
+        alone = Cells(cells.name, "text", np.array([labels[number]], object), np.zeros(1, np.int64))
+        if _as_written(alone, column) is None:
+            return rows[number] + 1
+    return row
+
+
+def _is_as_in_training(label: str, cells: Cells, column: Column) -> bool:
+    """Return whether a cell that spells this is one of the column's numbers or dates, written as in training."""
+    if column.notation is not None:
+        return cells.stored in ("text", "number") and column.notation.value(label) is not None
+    if cells.stored != "text":
+        return False
+    return cells_of.label_as_stored(label, column.dtype) is not None
 
 
 def with_fillers(schema: Schema, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
