@@ -13,22 +13,23 @@ if TYPE_CHECKING:
 
 def _columns(prediction: Prediction) -> list[list[str]]:
     """Return the texts of each column: probabilities, or values as the table spells them."""
-    columns = _in_days(prediction).T.tolist()
+    from bayesjpt.table.write import texts
+
+    columns = _as_recorded(prediction).T
     if prediction.column.base == "category":
-        return [[f"{value:.9g}" for value in column] for column in columns]
+        return [[f"{value:.9g}" for value in column] for column in columns.tolist()]
     if prediction.column.dtype == "datetime" or prediction.column.notation is not None:
-        return [[prediction.column.text(value) for value in column] for column in columns]
-    return [[f"{value:.6g}" for value in column] for column in columns]
+        return [texts(prediction.column, column) for column in columns]
+    return [[f"{value:.6g}" for value in column] for column in columns.tolist()]
 
 
-def _in_days(prediction: Prediction) -> np.ndarray:
-    """Return the values, those of a column of days without a time of the day as whole days."""
-    is_day = (
-        prediction.column.dtype == "datetime"
-        and prediction.column.base != "category"
-        and prediction.column.resolution >= 1.0
-    )
-    return prediction.values.round() if is_day else prediction.values
+def _as_recorded(prediction: Prediction) -> np.ndarray:
+    """Return the values, dates and times as exactly as their column was recorded, such as to whole days or minutes."""
+    column = prediction.column
+    unit = column.resolution if column.has_grid else float(column.resolution >= 1.0)
+    if column.dtype != "datetime" or column.base == "category" or unit == 0.0:
+        return prediction.values
+    return (prediction.values / unit).round() * unit
 
 
 def as_csv(prediction: Prediction) -> str:
@@ -51,5 +52,5 @@ def write(prediction: Prediction, path: Path) -> None:
     from bayesjpt.table.cells import calendar_moments
 
     is_date = prediction.column.dtype == "datetime" and prediction.column.base != "category"
-    columns = [calendar_moments(column) if is_date else column for column in _in_days(prediction).T]
+    columns = [calendar_moments(column) if is_date else column for column in _as_recorded(prediction).T]
     write_arrow(pa.table(dict(zip(prediction.names, columns, strict=True))), path)

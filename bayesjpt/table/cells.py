@@ -278,9 +278,14 @@ def spelled_number(cells: Cells) -> Cells | None:
     return cells.retold("number", values + 0.0) if np.isfinite(values).any() else None
 
 
+def is_iso_date(text: str) -> bool:
+    """Return whether a text looks like an ISO 8601 date, or date and time without zone."""
+    return _DATE.fullmatch(text) is not None
+
+
 def spelled_datetime(cells: Cells) -> Cells | None:
     """Return text cells that are all ISO 8601 dates, or dates and times without zone, as days; None otherwise."""
-    if not all(_DATE.fullmatch(text) for text in cells.distinct):
+    if not all(map(is_iso_date, cells.distinct)):
         return None
     try:
         moments = np.array(cells.distinct.tolist(), "datetime64[us]")

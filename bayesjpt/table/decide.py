@@ -18,6 +18,7 @@ from bayesjpt.table import labels, numeric
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reason
 from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, tokens_text, without_tokens
+from bayesjpt.table.iso_dates import is_iso
 from bayesjpt.table.overrides import FORMER_KINDS, KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import Column, Schema, SetAside, closest
 from bayesjpt.table.unreadable import Unreadable, unreadable_text, without_unreadable
@@ -218,7 +219,7 @@ def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hi
     if (view.notation is not None or view.note) and view.stored == "number" and _is_coded(view, override):
         view = cells  # labels are shown as they are written
     column = replace(_column(view, override), notation=view.notation, is_yes_no=view.is_yes_no)
-    if view.notation is not None:
+    if view.notation is not None and not is_iso(column):
         column = replace(column, reason=f"{column.reason}; {view.notation.in_words()}")
     if override.families and (override.source or column.families):
         _check_families(column, override)

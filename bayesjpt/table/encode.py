@@ -23,6 +23,7 @@ from bayesjpt.table.interpret import (
     without_label_tokens,
     without_tokens,
 )
+from bayesjpt.table.iso_dates import is_iso
 from bayesjpt.table.numeric import check_standardised
 from bayesjpt.table.schema import Column, Schema, closest
 from bayesjpt.table.unreadable import Unreadable, new_cells_without_unreadable, unreadable_text
@@ -253,6 +254,10 @@ def _as_counted(cells: Cells | None, column: Column) -> Cells | None:
 
 def _as_written(cells: Cells, column: Column) -> Cells | None:
     """Return texts as numbers or days: as the training table spells them, or in any other way that they agree on."""
+    if is_iso(column):  # all in one go, which column.notation would read one by one
+        days = cells_of.spelled_datetime(cells)
+        if days is not None:
+            return days
     if column.notation is not None:
         values = [column.notation.value(text) for text in cells.distinct]
         if None not in values:

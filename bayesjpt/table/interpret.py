@@ -14,7 +14,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.overrides import NOTHING
 from bayesjpt.table.reading import Reading
-from bayesjpt.table.written_dates import date_readings
+from bayesjpt.table.written_dates import date_readings, iso_notation
 from bayesjpt.table.written_durations import are_race_times, duration_readings
 from bayesjpt.table.written_numbers import (
     NumberReadings,
@@ -104,11 +104,11 @@ def hints_of(table: Sequence[Cells], reading: Reading) -> Hints:
 def interpret(cells: Cells, hints: Hints = NO_HINTS) -> Cells:
     """Return text cells as booleans, numbers or dates where every one of them says so; others as they are.
 
-    Cells that are no plain numbers and ISO dates carry their notation, and a note where it could have been another.
+    Cells that are no plain numbers and ISO dates without times carry their notation, and a note where it could have been another.
     """
     if cells.stored != "text" or cells.labels or not cells.n_distinct:
         return cells
-    times = cells_of.spelled_datetime, _dates(hints), _durations
+    times = _iso_dates, _dates(hints), _durations
     for read in (cells_of.spelled_boolean, _numbers(hints), *times, _yes_no):
         found = read(cells)
         if found is not None:
@@ -201,7 +201,12 @@ def _numbers(hints: Hints) -> Callable[[Cells], Cells | None]:
 
 def spelled_datetime(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
     """Return text cells that all spell dates, times of day or durations, in whatever notation, as such; else None."""
-    return cells_of.spelled_datetime(cells) or _dates(hints)(cells) or _durations(cells)
+    return _iso_dates(cells) or _dates(hints)(cells) or _durations(cells)
+
+
+def _iso_dates(cells: Cells) -> Cells | None:
+    days = cells_of.spelled_datetime(cells)
+    return None if days is None else replace(days, notation=iso_notation(cells.distinct.tolist()))
 
 
 def _dates(hints: Hints) -> Callable[[Cells], Cells | None]:

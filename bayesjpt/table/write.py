@@ -14,7 +14,8 @@ import numpy as np
 from bayesjpt.errors import TableError
 from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table import cells as cells_of
-from bayesjpt.table.cells import Cells
+from bayesjpt.table.cells import Cells, is_iso_date
+from bayesjpt.table.iso_dates import is_iso, iso_texts, written_as
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from bayesjpt.table.written_dates import DateNotation
@@ -28,11 +29,22 @@ def texts(column: Column, values: np.ndarray, unseen: np.ndarray | None = None) 
     `unseen` are labels that take the place of "other", None elsewhere.
     """
     if column.base == "category":
-        names = [column.code_names[int(code)] for code in values]
+        code_names = _label_texts(column)
+        names = [code_names[int(code)] for code in values]
         return (
             names if unseen is None else [name if new is None else new for name, new in zip(names, unseen, strict=True)]
         )
+    if is_iso(column):
+        return iso_texts(column, values)
     return [column.text(value) for value in values.tolist()]
+
+
+def _label_texts(column: Column) -> tuple[str, ...]:
+    """Return the text of each code: labels that are dates in ISO 8601 as the table writes them."""
+    if column.notation is None or not is_iso(column):
+        return column.code_names
+    days = {label: cells_of.days(np.array([label], "datetime64[us]")) for label in filter(is_iso_date, column.labels)}
+    return tuple(iso_texts(column, days[name])[0] if name in days else name for name in column.code_names)
 
 
 def write_table(table: Table, path: str | Path) -> None:
@@ -108,6 +120,7 @@ def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -
         cell_texts = labels[cells.codes].tolist()
         if cells.name in made:
             column, values, missing = made[cells.name]
+            column = written_as(column, cells_of.labels_of(cells) if cells.stored == "text" else ())
             for row, text in zip(np.flatnonzero(missing).tolist(), texts(column, values[missing]), strict=True):
                 cell_texts[row] = text
         names.append(cells.name)

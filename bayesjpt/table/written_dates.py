@@ -7,6 +7,7 @@ seconds since 1970, are dates where somebody says so.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -135,6 +136,8 @@ class DateNotation:
         """
         if self.order == EPOCH:
             return str(round(value * _DAY_SECONDS * _TICKS[self.pattern]))
+        if not math.isfinite(value):
+            return str(value)
         unit = 1.0 if self.order != "clock" else 86_400.0 if "%S" in self.pattern else 1_440.0
         ticks = round(value / unit * 86_400 * _MICROSECONDS)
         try:
@@ -196,6 +199,19 @@ def date_readings(texts: Sequence[str]) -> DateReadings | None:
     )
     example = texts[int(np.flatnonzero(values[0] != values[1])[0])] if len(made) > 1 else ""
     return DateReadings(notations, values, example)
+
+
+def iso_notation(texts: Sequence[str]) -> DateNotation | None:
+    """Return how dates in ISO 8601 write the time of the day, as the longest does; None where none has one.
+
+    Examples
+    --------
+    >>> iso_notation(["2024-03-01", "2024-03-01 10:30"])
+    DateNotation(order='ymd', pattern='%Y-%m-%d %H:%M', language='en')
+    """
+    longest = max(texts, key=len, default="")
+    time = {10: "", 16: "%H:%M", 19: "%H:%M:%S"}.get(len(longest), "%H:%M:%S.%f")
+    return DateNotation("ymd", f"%Y-%m-%d{longest[10]}{time}") if len(longest) > 10 else None
 
 
 def counted_dates(numbers: np.ndarray) -> tuple[DateNotation, np.ndarray] | None:
