@@ -202,11 +202,11 @@ def impute(
     rows = reader.rows(table, post.schema)
     with _asking():
         filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
-    cells = reader.cells(table)
+    cells, separator = reader.written(table, output)
     if output is None:
-        typer.echo(delimited(*spelled_filled(cells, filled, rows.observed)), nl=False)
+        typer.echo(delimited(*spelled_filled(cells, filled, rows.observed), separator), nl=False)
     else:
-        write_filled(cells, filled, rows.observed, output)
+        write_filled(cells, filled, rows.observed, output, separator=separator)
         typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
     _tell_stability(post)
 

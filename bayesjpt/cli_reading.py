@@ -157,9 +157,16 @@ class TableReader:
 
     def cells(self, path: Path) -> list[Cells]:
         """Return the cells of a file as they are written."""
+        return self.written(path)[0]
+
+    def written(self, path: Path, output: Path | None = None) -> tuple[list[Cells], str]:
+        """Return the cells of a file as they are written, and the separator of an output, a .csv file or none."""
         from bayesjpt.table.read import read_cells
 
-        return read_cells(path, self._limits(), self.reading, as_written=True)[0]
+        cells, known = read_cells(path, self._limits(), self.reading, as_written=True)
+        # columns that spaces align are no longer apart where a cell holds one; tabs may be what the name .tsv promised
+        is_lost = known.sep == " " or (known.sep == "\t" and output is not None and ".csv" not in path.suffixes)
+        return cells, "," if is_lost or known.sep is None else known.sep
 
     def _limits(self) -> Any:
         from bayesjpt.table.read import ReadLimits

@@ -103,7 +103,7 @@ def test_filled_tables_give_the_user_s_texts_back(german, fitted, tmp_path, capf
     output = tmp_path / "filled.csv"
     assert run(capfd, "impute", fitted, german, "-o", output, "--seed", "1")[0] == 0
     read = pd.read_csv(german, sep=";", dtype=str, keep_default_na=False, encoding="cp1252")
-    filled = pd.read_csv(output, dtype=str, keep_default_na=False)
+    filled = pd.read_csv(output, sep=";", dtype=str, keep_default_na=False)
     holes = np.zeros(read.shape, bool)
     holes[[3, 5, 6], [0, 1, 2]] = True
     assert (read.to_numpy() == filled.to_numpy())[~holes].all()
@@ -111,6 +111,20 @@ def test_filled_tables_give_the_user_s_texts_back(german, fitted, tmp_path, capf
     assert "," in filled.loc[3, "Umsatz"]
     assert filled.loc[5, "Datum"].count(".") == 2
     assert filled.loc[6, "Aktiv"] in ("ja", "nein")
+
+
+def test_filled_tables_keep_the_separator_unless_the_name_says_otherwise(german, fitted, tmp_path, capfd):
+    lines = german.read_text(encoding="cp1252").splitlines()
+    status, out, _ = run(capfd, "impute", fitted, german, "--seed", "1")
+    assert status == 0
+    found = out.splitlines()
+    assert [new for new, old in zip(found, lines, strict=True) if new != old] == [found[4], found[6], found[7]]
+    assert '"' not in out
+    for name, separator in (("f.csv", ";"), ("f.tsv", "\t")):
+        assert run(capfd, "impute", fitted, german, "-o", tmp_path / name, "--seed", "1", "--mean")[0] == 0
+        assert (tmp_path / name).read_text().splitlines()[0] == separator.join(["Umsatz", "Datum", "Aktiv", "leer"])
+    assert run(capfd, "impute", fitted, tmp_path / "f.tsv", "-o", tmp_path / "g.csv", "--seed", "1")[0] == 0
+    assert (tmp_path / "g.csv").read_text().startswith("Umsatz,Datum,Aktiv,leer\n")
 
 
 def test_new_columns_are_ignored_with_a_warning(german, fitted, tmp_path, capfd):

@@ -87,7 +87,9 @@ def spelled(table: Table) -> tuple[list[str], list[list[str]]]:
     return list(table.names), columns
 
 
-def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, path: str | Path) -> None:
+def write_filled(
+    read: Sequence[Cells], filled: Table, observed: np.ndarray, path: str | Path, *, separator: str = ","
+) -> None:
     """Write what was read from a file with its missing cells filled in, and columns that it lacked behind the others.
 
     Parameters
@@ -99,6 +101,8 @@ def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, pat
     observed : bool (n_column, n_row)
         Which of its cells were observed; they are written as they were read.
     path : str or Path
+    separator : str
+        As in `write_columns`: that of the file that was read.
 
     Raises
     ------
@@ -108,7 +112,7 @@ def write_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray, pat
     if is_typed(path):
         _write_filled_arrow(read, filled, path)
         return
-    write_columns(path, *spelled_filled(read, filled, observed))
+    write_columns(path, *spelled_filled(read, filled, observed), separator)
 
 
 def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -> tuple[list[str], list[list[str]]]:
@@ -209,8 +213,10 @@ def write_arrow(frame: Any, path: str | Path) -> None:
     _replace(path, content.getvalue().to_pybytes())
 
 
-def write_columns(path: str | Path, names: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
-    """Write columns of texts, each (n_row,), to a .csv or .tsv file, also with .gz.
+def write_columns(
+    path: str | Path, names: Sequence[str], columns: Sequence[Sequence[str]], separator: str = ","
+) -> None:
+    """Write columns of texts, each (n_row,), to a .csv file with some separator, or a .tsv file, also with .gz.
 
     Raises
     ------
@@ -218,7 +224,8 @@ def write_columns(path: str | Path, names: Sequence[str], columns: Sequence[Sequ
         For another kind of file, and where it cannot be written.
     """
     path = check_path(path)
-    separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+        separator = "\t"
     content = delimited(names, columns, separator).encode()
     _replace(path, gzip.compress(content) if path.name.lower().endswith(".gz") else content)
 
