@@ -155,12 +155,22 @@ def _numbers(post: Posterior, given: Table, number: int, interval: float) -> np.
     mean = near_expectation(post, given, number)
     if not np.isfinite(mean).all():
         mean = np.where(np.isfinite(mean), mean, expectation(post, name, given).values.mean(axis=(0, 1))[0])
+    levels = np.array([0.5 * (1.0 - interval), 0.5 * (1.0 + interval)])
+    return np.column_stack([mean, *value_quantiles(post, given, number, levels)])
+
+
+def value_quantiles(post: Posterior, given: Table, number: int, levels: np.ndarray) -> np.ndarray:
+    """Return quantiles of a number that rows do not have, float64 (n_level, n_row), of the mixture over all draws.
+
+    A mean over draws of their quantiles may be a value that no draw thinks possible, such as one between a code for
+    missing cells and all other values.
+    """
+    column = post.schema.columns[number]
 
     def below(points: np.ndarray) -> np.ndarray:
-        return cdf_of_rows(post, name, given, points).mean(axis=0)
+        return cdf_of_rows(post, column.name, given, points).mean(axis=0)
 
-    levels = np.array([0.5 * (1.0 - interval), 0.5 * (1.0 + interval)])
-    return np.column_stack([mean, *_smallest(below, column, levels, given.n_row)])
+    return _smallest(below, column, levels, given.n_row)
 
 
 def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, levels: np.ndarray, n_row: int) -> np.ndarray:

@@ -13,12 +13,11 @@ from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.dependence import dependence
-from bayesjpt.queries.distribution import mean_quantiles
 from bayesjpt.queries.look_at import MAY_BE_MISSING, codes_for_missing, notes_of_left_out
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised, ticks_of
 from bayesjpt.queries.outliers import outliers
 from bayesjpt.queries.patterns import Patterns, patterns
-from bayesjpt.queries.predict import prediction
+from bayesjpt.queries.predict import prediction, value_quantiles
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.types import UNSURE, ColumnType, Types, types
 from bayesjpt.report.summary import short_reason, words_of
@@ -472,12 +471,14 @@ def _expected(post: Posterior, name: str, rows: Table) -> list[tuple[str, bool]]
         ]
     others = rows.observed.copy()
     others[k] = False
-    ends = mean_quantiles(post, _ENDS, [name], Table(rows.schema, rows.values, others))[:, 0]
+    ends = value_quantiles(post, Table(rows.schema, rows.values, others), k, np.array(_ENDS))
     words = [[_number(column, end) for end in both] for both in ends.T.tolist()]
-    inside = (rows.values[k] >= ends[0]) & (rows.values[k] <= ends[1])
+    # a recorded number stands for its cell, half of a resolution to either side
+    within = 0.5 * column.resolution if column.base == "real" else 0.0
+    inside = (rows.values[k] >= ends[0] - within) & (rows.values[k] <= ends[1] + within)
     return [
-        (lo if lo == hi else f"{lo} to {hi}", bool(within))
-        for (lo, hi), within in zip(words, inside.tolist(), strict=True)
+        (lo if lo == hi else f"{lo} to {hi}", bool(is_inside))
+        for (lo, hi), is_inside in zip(words, inside.tolist(), strict=True)
     ]
 
 

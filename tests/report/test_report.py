@@ -333,3 +333,12 @@ def test_cells_within_what_was_expected_are_no_outliers(post, table):
             lo, hi = (float(end) for end in odd.expected.split(" to "))
             assert not lo < float(odd.value) < hi
         assert odd.column or odd.is_far
+
+
+def test_what_was_expected_of_a_number_is_the_interval_of_predict(post, table):
+    from bayesjpt.report.contents import _expected
+
+    rows = table.take(np.arange(1, 9))
+    told = post.predict("size", rows, interval=0.9, max_draws=None)
+    for (words, _), lo, hi in zip(_expected(post, "size", rows), told["lower"], told["upper"], strict=True):
+        assert [float(end) for end in words.split(" to ")] == pytest.approx([lo, hi], abs=0.06)  # words have one digit
