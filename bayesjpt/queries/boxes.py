@@ -120,7 +120,7 @@ def boxes(event: Event | str, schema: Schema, *, max_boxes: int = MAX_BOXES) -> 
         raise QueryError(f"max_boxes={max_boxes}", "at least 1")
     formulas = Formulas([domain_of(column) for column in schema])
     positions: dict[str, int] = {}
-    return _solved(formulas, _formula(as_event(event), False, schema, formulas, positions), max_boxes)
+    return _solved(formulas, _formula(as_event(event, schema), False, schema, formulas, positions), max_boxes)
 
 
 def _formula(event: Event, negated: bool, schema: Schema, formulas: Formulas, positions: dict[str, int]) -> Formula:

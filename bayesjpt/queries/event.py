@@ -87,6 +87,14 @@ class EventError(QueryError):
         )
 
 
+class TwoColumnsError(EventError):
+    """A comparison of two names, of which a schema may tell what was meant."""
+
+    def __init__(self, names: tuple[str, str], places: tuple[Place, Place], remedy: str):
+        super().__init__("two columns are compared", "a column and a value", remedy, place=places[1])
+        self.names, self.places = names, places
+
+
 def _made_again(
     found: str, expected: str | None, remedy: str | None, place: Place | None, command: str | None
 ) -> EventError:

@@ -88,7 +88,7 @@ def as_evidence(given: Any, schema: Schema, *, max_boxes: int = MAX_BOXES, unsee
     if given is None:
         return Evidence(boxes=CERTAIN)
     if isinstance(given, Event | str | Col):
-        event = as_event(given)  # type: ignore[arg-type]  # it refuses a column alone
+        event = as_event(given, schema)  # type: ignore[arg-type]  # it refuses a column alone
         return Evidence(boxes=boxes(event, schema, max_boxes=max_boxes), event=event)
     if isinstance(given, Mapping):
         return Evidence(rows=_row(given, schema), one_row=True)

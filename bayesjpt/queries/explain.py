@@ -239,7 +239,7 @@ def explain(post: Posterior, event: Event | str, given=None, *, k: int = _N_PART
     1.0
     """
     check_count(k, "k")
-    event = as_event(event)
+    event = as_event(event, post.schema)
     evidence = as_evidence(given, post.schema)
     if evidence.rows is not None and not evidence.one_row:
         raise QueryError("rows as evidence", "an event, or a mapping from columns to values")

@@ -20,17 +20,22 @@ from bayesjpt.queries.event import (
     EventError,
     Leaf,
     Place,
+    TwoColumnsError,
     Value,
     all_of,
     any_of,
     membership,
     none_of,
     rendered_name,
+    rendered_value,
 )
+from bayesjpt.queries.resolve import NO_TEST_FOR_MISSING, refuse_two_columns
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
     from lark.exceptions import UnexpectedToken
+
+    from bayesjpt.table.schema import Schema
 
 GRAMMAR = rf"""
 ?start: either
@@ -121,8 +126,8 @@ def parse_event(text: str) -> Event:
     _refuse_token(text, refused)
 
 
-def as_event(event: Event | str) -> Event:
-    """Return an event given as such or as a text.
+def as_event(event: Event | str, schema: Schema | None = None) -> Event:
+    """Return an event given as such or as a text; a schema tells more of some mistakes.
 
     Raises
     ------
@@ -132,7 +137,13 @@ def as_event(event: Event | str) -> Event:
     if isinstance(event, Event):
         return event
     if isinstance(event, str):
-        return parse_event(event)
+        try:
+            return parse_event(event)
+        except TwoColumnsError as error:
+            if schema is None:
+                raise
+            refused = error
+        refuse_two_columns(refused.names, refused.places, schema)
     if isinstance(event, Col):
         event.refuse_alone()
     raise QueryError(
@@ -186,7 +197,7 @@ def _chain(parts: list[Token], text: str) -> Event:
     pairs = []
     for left, operator, right in zip(operands[:-1], operators, operands[1:], strict=True):
         if _is_column(left) == _is_column(right):
-            _refuse_pair(text, right)
+            _refuse_pair(text, left, right)
         column, value = (left, right) if _is_column(left) else (right, left)
         pairs.append((column, operator if column is left else FLIPPED[operator], value))
     if len(pairs) == 2 and pairs[0][0] is pairs[1][0]:
@@ -245,16 +256,11 @@ def _shortened(token: str) -> str:
     return str(token) if len(token) <= 40 else f"{token[:37]}..."
 
 
-def _refuse_pair(text: str, right: Token) -> NoReturn:
+def _refuse_pair(text: str, left: Token, right: Token) -> NoReturn:
     place = Place(text, right.start_pos or 0)
     if _is_column(right):
-        label = "'" + _name(right).replace("'", "''") + "'"
-        raise EventError(
-            "two columns are compared",
-            "a column and a value",
-            f"If {right} is a label, write {label} in single quotes.",
-            place=place,
-        )
+        remedy = f"If {right} is a label, write {rendered_value(_name(right))} in single quotes."
+        raise TwoColumnsError((_name(left), _name(right)), (Place(text, left.start_pos or 0), place), remedy)
     raise EventError(
         "two values are compared", "a column and a value", "Columns stand in backticks or double quotes.", place=place
     )
@@ -296,7 +302,14 @@ def _listed(names: list[str]) -> list[str]:
 
 
 _VALUES = (
-    (re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}(?:T[\d:.]+)?|\d{4}-\d{2}"), "Dates stand in single quotes: '{0}'."),
+    (
+        re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}(?:[T ]\d{1,2}:[\d:.]+)?|\d{4}-\d{2}"),
+        "Dates stand in single quotes: '{0}'.",
+    ),
+    (re.compile(r"(?<![\w.:])\d+(?::\d{2}){1,2}(?:\.\d+)?(?![\w:])"), "Times stand in single quotes: '{0}'."),
+    (re.compile(r"\bis\s+(?:not\s+)?(?:null|na|nan|none|missing|empty)\b", re.IGNORECASE), NO_TEST_FOR_MISSING),
+    (re.compile(r"\bis\s+not\b", re.IGNORECASE), "Write != in place of 'is not'."),
+    (re.compile(r"\bis\b", re.IGNORECASE), "Write = in place of 'is'."),
     (re.compile(r"(?<![\w.])(\d+),(\d{3})(?![\w,])"), "Write {1}{2}, or {1}.{2} if the comma is a decimal mark."),
     (re.compile(r"(?<![\w.])(\d+),(\d+)(?![\w,])"), "The decimal mark of a number is a point: {1}.{2}."),
     (re.compile(r"(?<![\w.,'])([+-]?\d+(?:\.\d+)?) ?[%$€£]"), "Numbers stand without their unit: {1}."),

@@ -32,10 +32,12 @@ from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
 from bayesjpt.table.written_dates import COUNTED, DateNotation
-from bayesjpt.table.yes_no import same_answer
+from bayesjpt.table.yes_no import same_answer, truth
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _N_LABELS_SHOWN = 10
+_MISSING = {"null", "na", "nan", "none", "missing", "empty"}
+NO_TEST_FOR_MISSING = "There is no test for missing cells: an event is about the values of a column."
 
 
 def names_of(columns: Any) -> list[str]:
@@ -150,6 +152,28 @@ def value_name(column: Column, value: float) -> str:
         return rendered_value(column.code_names[int(value)])
     label = cells_of.value_label(value, column.dtype)
     return rendered_value(label) if column.dtype == "datetime" else label
+
+
+def refuse_two_columns(names: tuple[str, str], places: tuple[Place, Place], schema: Schema) -> NoReturn:
+    """Raise `EventError` for a comparison of two names: of two columns, or of one with a value that wants quotes."""
+    known = {*schema.names, *(column.name for column in schema.set_aside)}
+    left, right = names
+    if left in known and right in known:
+        found = f"columns {left!r} and {right!r} are compared"
+        raise EventError(found, "a column and a value", "Two columns cannot be compared.", place=places[1])
+    which = 0 if right not in known else 1
+    name, word, place = names[which], names[1 - which], places[1 - which]
+    column = schema.columns[position_of(name, schema, places[which])]
+    try:
+        value_in(column, word)
+    except EventError as error:
+        refused = error
+    else:
+        remedy = f"Write {rendered_value(word)} in single quotes."
+        raise EventError(f"{word!r} is no column", "a column and a value", remedy, place=place)
+    if word.lower() in _MISSING:
+        raise EventError(f"{word!r} is no column", "a column and a value", NO_TEST_FOR_MISSING, place=place)
+    raise EventError(f"{word!r} is no column; {refused.found}", refused.expected, refused.remedy, place=place)
 
 
 # --- sets ------------------------------------------------------------------------------------------------------------
@@ -288,7 +312,7 @@ def _code(column: Column, value: Value, place: Place | None) -> float:
             label = label if number is None or math.isinf(number) else cells_of.number_label(number)
         case "text" if column.is_yes_no and (label is not None or isinstance(value, bool)):
             text = rendered_value(value) if label is None else label
-            label = same_answer(text, column.labels) or text
+            label = same_answer(text, column.labels) or truth(text, column.labels) or text
         case "datetime":
             label = None if label is None else cells_of.label_as_stored(label, "datetime") or label
     if label is None:

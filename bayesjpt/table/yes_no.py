@@ -60,6 +60,24 @@ def yes_no(counts: Mapping[str, int]) -> dict[str, str] | None:
     return None
 
 
+def truth(text: str, labels: Sequence[str]) -> str | None:
+    """Return the label that says yes for true and no for false, where labels are yes and no; None for other texts.
+
+    Examples
+    --------
+    >>> truth("true", ["nein", "ja"]), truth("false", ["nein", "ja"]), truth("true", ["red", "white"])
+    ('ja', 'nein', None)
+    """
+    if len(labels) != 2 or text not in ("true", "false"):
+        return None
+    small = [label.casefold() for label in labels]
+    for sides in PAIRS:
+        for k in (0, 1):
+            if small[k] in sides[0] and small[1 - k] in sides[1]:
+                return labels[1 - k if text == "true" else k]
+    return None
+
+
 def same_answer(text: str, labels: Sequence[str]) -> str | None:
     """Return the label that says what a text says, where labels are yes and no; None where none does.
 

@@ -60,6 +60,14 @@ SCHEMA = Schema(SCHEMA.columns, (SetAside("patient", "identifier or free text: 4
         ("day > '31.1.2020'", "'31.1.2020'", "column 'day' holds dates, and '31.1.2020' is a text"),
         ("day > '2020-02-30'", "'2020-02-30'", "column 'day' holds dates"),
         ("day = ''", "''", "column 'day' holds dates"),
+        ("color = red", "red", "'red' is no column; expected a column and a value. Write 'red' in single quotes."),
+        ("red = color", "red = color", "'red' is no column; expected a column and a value. Write 'red' in single"),
+        ("color = rde", "rde", "'rde' is no column; column 'color' has no label 'rde'; expected one like 'red'"),
+        ("real > count", "count", "columns 'real' and 'count' are compared; expected a column and a value. Two col"),
+        ("patient = color", "color", "columns 'patient' and 'color' are compared"),
+        ("real > M", "M", "'M' is no column; column 'real' holds numbers, and 'M' is a text"),
+        ("real = null", "null", "'null' is no column; expected a column and a value. There is no test for missing"),
+        ("foo = bar", "foo = bar", "no column 'foo'; expected one of"),
         ("day < '0000-01-01'", "'0000-01-01'", "column 'day' holds dates"),
         (
             "day between '2020-02-01' and '2020-01-01'",
@@ -74,6 +82,13 @@ def test_event_that_does_not_fit_is_refused_and_marked(text, rest, message):
     found, line, caret = str(caught.value).split("\n")
     assert message in found
     assert line[len(caret) - 1 :] == rest
+
+
+def test_yes_and_no_are_true_and_false():
+    schema = Schema((replace(COLOR, labels=("nein", "ja"), is_yes_no=True),))
+    assert boxes("color = true", schema) == boxes("color = 'ja'", schema)
+    assert boxes("color != false", schema) == boxes("color != 'nein'", schema)
+    assert boxes(bj.col("color") == False, schema) == boxes("color = 'nein'", schema)  # noqa: E712 - an event
 
 
 def test_labels_that_are_offered_are_those_of_the_table():
