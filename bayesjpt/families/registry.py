@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copyreg
+import functools
 import importlib
 from collections.abc import Callable
 
-from bayesjpt.errors import SchemaError
+from bayesjpt.code_hash import hash_of
+from bayesjpt.errors import SamplingError, SchemaError
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import ColumnFacts, Family
 from bayesjpt.internals import NumbaError
@@ -41,7 +43,8 @@ def register_family(family: Family) -> Family:
     """Add a family to the likelihood dictionary of every column that it fits, and return it.
 
     Registering the same record again changes nothing, so a module may register its family whenever it is imported.
-    Every process that samples or loads a circuit with the family must import that module.
+    Every process that samples or loads a circuit with the family must import that module; workers of
+    `bayesjpt.fit` do so by themselves.
 
     Raises
     ------
@@ -127,6 +130,60 @@ def _travel(member: Family) -> tuple[Callable, tuple[str, str]]:
 
 
 copyreg.pickle(Family, _travel)
+
+
+def own_families() -> list[Family]:
+    """Return the families that `register_family` added, in the order of their numbers."""
+    return FAMILIES[len(BUILT_IN) :]
+
+
+@functools.cache
+def family_hash(name: str) -> str:
+    """Return a hash of a family's code: of the module that registers it and the functions of its slots."""
+    return hash_of(family(name))
+
+
+def sent_families() -> tuple[tuple[str, str, str], ...]:
+    """Return what `check_sent_families` compares: name, module and hash of each family that was added."""
+    return tuple((own.name, own.fill_log_density.__module__, family_hash(own.name)) for own in own_families())
+
+
+def check_sent_families(sent: tuple[tuple[str, str, str], ...]) -> None:
+    """Raise unless families have the same numbers and code here as in the process of `sent_families`.
+
+    Modules of families that are not registered here are imported first.
+
+    Raises
+    ------
+    SamplingError
+        Where that cannot be done, or this process has other families, the same in another order, or other code.
+    """
+    modules = ", ".join(dict.fromkeys(module for _, module, _ in sent))
+    for name, module, _ in sent:
+        if all(own.name != name for own in own_families()):
+            try:
+                importlib.import_module(module)
+            except ImportError as error:
+                raise SamplingError(
+                    f"a worker that cannot import {module!r}, which registers the family {name!r} ({error})",
+                    "modules that workers find",
+                ) from error
+    here = sent_families()
+    names, expected = ([name for name, _, _ in each] for each in (here, sent))
+    if names != expected:
+        # numbers of families are positions, and the order of a dictionary decides on draws
+        raise SamplingError(
+            f"a worker with the families of your own {', '.join(names) or 'none'}",
+            f"{', '.join(expected) or 'none'}, in the order of this process",
+            f"Start workers anew that import {modules}, in this order" if sent else "Start workers anew",
+        )
+    for (name, _, code), (_, module, expected_code) in zip(here, sent, strict=True):
+        if code != expected_code:
+            raise SamplingError(
+                f"a worker with another version of the family {name!r}",
+                f"the module {module!r} of this process",
+                "Start workers anew",
+            )
 
 
 def fits(member: Family, column: ColumnFacts) -> bool:

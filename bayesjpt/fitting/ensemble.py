@@ -27,6 +27,7 @@ from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, QUICK_ROW
 from bayesjpt.errors import BayesjptError, LearnerError, ModelError, SamplingError
 from bayesjpt.executors import Future, lost_processes_told
 from bayesjpt.fitting.learning import LearnerFunction, StoppedError, our_name
+from bayesjpt.kernels.remote import SameCode
 from bayesjpt.structure.cutset_limits import divides
 from bayesjpt.table.dataset import Dataset, in_memory
 from bayesjpt.table.evidence import chosen_rows
@@ -157,8 +158,8 @@ class Ensemble:
         ours = [number for number in numbers if self.learner(number).is_ours]
         if self.executor is None or not isinstance(table, Dataset):
             return self
-        plain = replace(self, executor=None)
-        return replace(self, learned={k: self.executor.submit(learn_there, plain, k, table) for k in ours})
+        plain, there = replace(self, executor=None), SameCode(learn_there)
+        return replace(self, learned={k: self.executor.submit(there, plain, k, table) for k in ours})
 
     def sample(
         self,

@@ -14,10 +14,14 @@ import math
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from bayesjpt.circuit.plan import Plan
+from bayesjpt.code_hash import package_hash
+from bayesjpt.errors import SamplingError
 from bayesjpt.executors import Submits, lost_processes_told, run_by
+from bayesjpt.families import registry
 from bayesjpt.kernels.histograms import Bins, Counts, count_rows
 from bayesjpt.kernels.unit_sweeper import Counted, SweepTask, count_units, make_buffers
 from bayesjpt.kernels.units import UNIT_ROWS, ArraySource, Source, Units
@@ -29,6 +33,35 @@ PART_UNITS = 4
 task, on both sides together, as long as sweeps take for 10,000 to 20,000 rows."""
 MAX_CACHED = 2
 """Tables and circuits that a worker keeps arranged."""
+
+
+class SameCode:
+    """A function for a task, which raises where the worker has other code, or numbers families otherwise.
+
+    Plans and circuits hold numbers of families: under others a worker would count with another likelihood.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module of this package.
+
+    Raises
+    ------
+    SamplingError
+        When it is called in a process with another version of this package, or other families.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        self._function, self.__name__ = function, function.__name__
+        self._package, self._families = package_hash(), registry.sent_families()
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._package != package_hash():
+            raise SamplingError(
+                "a worker with another version of bayesjpt", "the version of this process", "Install it, and start anew"
+            )
+        registry.check_sent_families(self._families)
+        return self._function(*arguments)
 
 
 _cached: OrderedDict[str, tuple[Units, int]] = OrderedDict()
@@ -95,14 +128,14 @@ class ExecutorCounter:
 
     def _counted(self, task: SweepTask) -> Counted:
         total = Counted()
-        submit, name = self._executor.submit, self._name
+        submit, name, counting = self._executor.submit, self._name, SameCode(count_part)
         # all parts are on their way before the first result is waited for
-        waiting = [(part, submit(count_part, name, None, *part, task)) for part in self._parts]
+        waiting = [(part, submit(counting, name, None, *part, task)) for part in self._parts]
         unknown = []
         for part, future in waiting:
             found = future.result()
             if found is None:
-                unknown.append((part, submit(count_part, name, self._found, *part, task)))
+                unknown.append((part, submit(counting, name, self._found, *part, task)))
             else:
                 total.merge(found)
         for _, future in unknown:
@@ -124,7 +157,7 @@ def count_through(executor: Submits, plan: Plan, bins: Bins, source: Source) -> 
         else:
             calls.append((plan, bins, source, (first, last)))
     total = Counts.none(plan, bins)
-    for counts in run_by(executor)(count_rows, calls):
+    for counts in run_by(executor)(SameCode(count_rows), calls):
         total.merge(counts)
     return total
 

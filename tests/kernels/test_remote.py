@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import multiprocessing
 import os
+import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from bayesjpt.code_hash import hash_of
 from bayesjpt.errors import SamplingError
+from bayesjpt.families import registry
 from bayesjpt.kernels import remote
 from bayesjpt.kernels.samplers import make_sweeper
 from tests.kernels.test_units import BLOCKED, SHAPES, SMALL, a_case, after, bits, sweeper_of, units_of
@@ -108,6 +114,94 @@ def test_processes_change_no_bit():
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as executor:
         assert bits(after(remote_sweeper(case, executor), 1)) == bits(after(sweeper_of(case, SMALL), 1))
+
+
+class OtherWorker:
+    """An executor whose worker has registered other families."""
+
+    def __init__(self, families):
+        self._families = families
+
+    def submit(self, function, /, *args):
+        here, registry.FAMILIES = registry.FAMILIES, self._families
+        future = Future()
+        try:
+            future.set_result(function(*args))
+        finally:
+            registry.FAMILIES = here
+        return future
+
+
+def _density(z, aux, coefficients, out):
+    out[:] = 1.0
+
+
+def _other_density(z, aux, coefficients, out):
+    out[:] = 2.0
+
+
+def own_family(name, density=_density):
+    return replace(registry.family("normal"), name=name, bases=(), fill_log_density=density)
+
+
+@pytest.fixture
+def built_in(monkeypatch):
+    """Return the built-in families, after a test in which this process has two more."""
+    families = registry.FAMILIES
+    monkeypatch.setattr(registry, "FAMILIES", [*families, own_family("first"), own_family("second")])
+    monkeypatch.setattr(registry, "family_hash", lambda name: hash_of(registry.family(name)))
+    return families
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["second", "first"], "families of your own second, first; expected first, second"),
+        (["first", "second", "third"], "families of your own first, second, third"),
+        ([], "families of your own none"),
+    ],
+)
+def test_a_worker_that_numbers_families_otherwise_is_told(built_in, names, found):
+    worker = OtherWorker([*built_in, *map(own_family, names)])
+    with pytest.raises(SamplingError, match=rf"{found}.*Start workers anew that import {__name__}"):
+        after(remote_sweeper(a_case("mixture", 400), worker), 1)
+
+
+def test_a_worker_with_other_code_is_told(built_in, monkeypatch):
+    worker = OtherWorker([*built_in, own_family("first"), own_family("second", _other_density)])
+    with pytest.raises(SamplingError, match="another version of the family 'second'"):
+        after(remote_sweeper(a_case("mixture", 400), worker), 1)
+    call = remote.SameCode(os.getpid)
+    assert call() == os.getpid()
+    monkeypatch.setattr(remote, "package_hash", lambda: "0")
+    with pytest.raises(SamplingError, match="another version of bayesjpt"):
+        call()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_worker_imports_the_modules_of_families_that_it_lacks(built_in, tmp_path, monkeypatch, is_there):
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"registers_the_third_{is_there}"
+    program = f"""
+from dataclasses import replace
+from bayesjpt.families import registry
+def density(z): return z
+normal = registry.family('normal')
+registry.FAMILIES.append(replace(normal, name={name!r}, bases=(), fill_log_density=density))
+"""
+    (tmp_path / f"{name}.py").write_text(program)
+    importlib.import_module(name)
+    worker = OtherWorker([*built_in, own_family("first"), own_family("second")])
+    monkeypatch.setattr(registry, "family_hash", functools.cache(registry.family_hash))
+    registry.family_hash(name)  # while this process still knows the module
+    monkeypatch.delitem(sys.modules, name)
+    case = a_case("mixture", 400)
+    if is_there:
+        assert bits(after(remote_sweeper(case, worker), 1)) == bits(after(sweeper_of(case, SMALL), 1))
+        return
+    (tmp_path / f"{name}.py").unlink()
+    with pytest.raises(SamplingError, match=f"cannot import '{name}'"):
+        after(remote_sweeper(case, worker), 1)
 
 
 def test_a_process_that_ends_is_told():

@@ -40,6 +40,7 @@ ALLOWED = {
     "__main__": set(),
     "announced": set(),
     "errors": set(),
+    "code_hash": {"numpy"},
     "internals": set(),  # looked up by name when asked for
     "executors": set(),
     "learners": set(),
