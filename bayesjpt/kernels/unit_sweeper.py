@@ -14,6 +14,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.kernels.cells import Cells, Work
 from bayesjpt.kernels.gibbs import count, prepare
+from bayesjpt.kernels.paths import Paths
 from bayesjpt.kernels.swaps import Swaps, make_swaps
 from bayesjpt.kernels.sweeper import Sweeper
 from bayesjpt.kernels.units import Units
@@ -185,7 +186,7 @@ class UnitSweeper(Sweeper):
 
     def __init__(self, circuit, plan, priors, units: Units, *, counter: Counter, **options):
         super().__init__(circuit, plan, priors, units[0], **options)
-        self._count = counter
+        self._count, self._n_unit = counter, len(units)
         if self._work.kept_value.shape[1]:  # of all rows, in place of those of one unit
             n_kept = self._work.n_kept.size
             self._work = self._work._replace(
@@ -194,6 +195,11 @@ class UnitSweeper(Sweeper):
                 sorted_value=np.empty((n_kept, units.n_row)),
                 listed=np.empty((2, max(units.n_row, self._work.listed.shape[1]))),
             )
+
+    def paths(self, params: Params, key: int) -> Paths:
+        """Return the path of every row, as `Sweeper` does, where all lie in one unit."""
+        assert self._n_unit == 1, "paths are drawn within a unit"
+        return super().paths(params, key)
 
     def _allocate(self, params: Params, key: np.uint64, by_prior: bool) -> float:
         self._allocated = False

@@ -212,3 +212,9 @@ def test_an_impossible_row_is_told_by_its_number_in_the_table():
     params.log_weight[:] = -np.inf
     with pytest.raises(SamplingError, match="row 1 of"):
         sweeper.sweep(params, np.random.default_rng(1), 1, 0)
+
+
+def test_paths_of_several_units_are_not_those_of_the_first():
+    sweeper = sweeper_of(a_case("mixture", 200), SMALL)
+    with pytest.raises(AssertionError, match="within a unit"):
+        sweeper.paths(sweeper.learned(), 1)
