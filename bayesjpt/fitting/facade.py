@@ -296,7 +296,7 @@ def _fit_one(
     if target.is_closed_form:
         schedule = schedule.of_independent_draws()
     if folder is not None:
-        settle(folder, table, target, schedule, settings)
+        settle(folder, table, target, schedule, fit_settings.facts(table, learnt_from.schema))
     with clock.phase("sample"):
         run = sample(target, schedule, new_chains(schedule.n_chain, chain_seed), folder, fit_settings)
     if run.theta.shape[1] < schedule.n_draw:
@@ -322,7 +322,6 @@ def _fit_several(
     from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.posterior.stacked import StackedPosterior
     from bayesjpt.posterior.weights import draws_for
-    from bayesjpt.sampler.facts import facts_of
     from bayesjpt.sampler.progress import count_bar
     from bayesjpt.sampler.workers import n_helper, n_worker
     from bayesjpt.table.dataset import Dataset
@@ -330,7 +329,7 @@ def _fit_several(
     fit_settings, resumed = _seeded(fit_settings, folder, table, learnt_from)
     settings, schedule = fit_settings.recorded(learnt_from.schema), fit_settings.schedule
     if folder is not None and not resumed:
-        folder.begin(facts_of(table, schedule, settings))
+        folder.begin(fit_settings.facts(table, learnt_from.schema))
     ensemble = Ensemble(
         learners=tuple(map(LearnerFunction, fit_settings.learners)),
         n=fit_settings.n_structures,
@@ -405,11 +404,11 @@ def _seeded(
     fit_settings: FitSettings, folder: Checkpoint | None, table: Table | Dataset, learnt_from: Table | Dataset
 ) -> tuple[FitSettings, bool]:
     """Return settings with a seed, of the fit that is resumed or a fresh one, and whether a fit is resumed."""
-    from bayesjpt.sampler.facts import facts_of, resumed_seed
+    from bayesjpt.sampler.facts import resumed_seed
 
     seed, resumed = fit_settings.seed, False
     if folder is not None and folder.begun:
-        facts = facts_of(table, fit_settings.schedule, fit_settings.recorded(learnt_from.schema))
+        facts = fit_settings.facts(table, learnt_from.schema)
         seed, resumed = resumed_seed(folder, facts, resume=fit_settings.resume), True
     if seed is None:
         seed = int(np.random.default_rng().integers(2**31))

@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
 
 def settle(
-    folder: Checkpoint, table: Table | Dataset, target: Target, schedule: Schedule, settings: dict[str, Any]
+    folder: Checkpoint, table: Table | Dataset, target: Target, schedule: Schedule, facts: dict[str, Any]
 ) -> None:
-    """Begin a checkpoint, or make sure that the one that was begun had the same target."""
+    """Begin a checkpoint, or make sure that the one that was begun had the same target.
+
+    Its facts are those of `FitSettings.facts`.
+    """
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.sampler.checkpoint import STRUCTURE
-    from bayesjpt.sampler.facts import facts_of
     from bayesjpt.sampler.saves import begin_saves
 
     digest = target.digest()
     if not folder.begun:
-        facts = facts_of(table, schedule, settings) | {"target": digest}
+        facts = facts | {"target": digest}
         begin_saves(folder.path, facts, schedule, target.sizes)
         try:
             Posterior.from_circuit(target.circuit, table.schema).save(folder.path / STRUCTURE)
@@ -43,7 +45,7 @@ def settle(
     elif folder.facts().get("target") != digest:
         raise CheckpointError(
             f"plan, priors or cells differ from those of checkpoint {str(folder.path)!r}",
-            "the version of bayesjpt, and of families of your own, with which it was begun",
+            "the version of bayesjpt, and of modules of your own, with which it was begun",
             "Start again in another folder",
         )
 

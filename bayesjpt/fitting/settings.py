@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.circuit.bdeu import BDeu
+from bayesjpt.code_hash import hash_of, without_address
 from bayesjpt.defaults import (
     ALPHA,
     CHAINS,
@@ -224,6 +225,20 @@ class FitSettings:
             recorded |= {"n_structures": int(self.n_structures), "weights": self.weights}
         return recorded
 
+    def facts(self, table: Table | Dataset, learnt_from: Schema) -> dict[str, Any]:
+        """Return everything on which draws depend, for a checkpoint, given the schema from which learners build."""
+        from bayesjpt.sampler.facts import facts_of, family_versions
+
+        # functions and arrays, whose words do not tell one from another
+        options = {name: value for name, value in self.learner_options.items() if not isinstance(value, _IN_WORDS)}
+        versions = {f"the option {name}": hash_of(value) for name, value in options.items() if value is not None}
+        of_name: dict[str, list[Learner]] = {}
+        for learner in self.learners:
+            if callable(learner):
+                of_name.setdefault(name_of(learner), []).append(learner)
+        versions |= {f"the learner {name!r}": hash_of(learners) for name, learners in of_name.items()}
+        return facts_of(table, self.schedule, self.recorded(learnt_from), versions | family_versions(learnt_from))
+
 
 def _warn_of_few_rows(n_row: int, executor: Any) -> None:
     from bayesjpt.kernels.remote import workers_of
@@ -262,16 +277,20 @@ def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
     check_sampler(sampler)
 
 
+_IN_WORDS = (int, float, str, np.generic)
+"""What words for options tell apart."""
+
+
 def _in_words(options: dict[str, Any]) -> dict[str, Any]:
     """Return what `Posterior.settings` can hold of a learner's options: numbers, and all else as words."""
     return {key: _in_word(value) for key, value in options.items() if value is not None}
 
 
 def _in_word(value: Any) -> int | float | str:
-    if isinstance(value, int | float | str | np.generic):
+    if isinstance(value, _IN_WORDS):
         return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {_in_word(entry)}" for key, entry in value.items())
-    return getattr(value, "__qualname__", None) or repr(value)
+    return getattr(value, "__qualname__", None) or without_address(value)
