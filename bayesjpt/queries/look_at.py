@@ -91,15 +91,17 @@ class Answer(Protocol):
 def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> list[tuple[str, ...]]:
     """Return, for each column, what to look at; nothing for most."""
     copies = {} if table is None else copies_of(table)
-    near = {} if table is None else near_copies(table)
+    cells_of = [None if table is None else table.values[k, table.observed[k]] for k in range(len(schema.columns))]
+    codes = [codes_for_missing(column, cells) for column, cells in zip(schema.columns, cells_of, strict=True)]
+    near = {} if table is None else near_copies(table, dict(enumerate(codes)))
     found = []
     for position, (answer, column) in enumerate(zip(answers, schema.columns, strict=True)):
-        cells = None if table is None else table.values[position, table.observed[position]]
+        cells = cells_of[position]
         notes = []
         if column.n_distinct == 1:
             notes.append(IS_CONSTANT)
         else:
-            notes += [f"{_number(code)}: missing?" for code in codes_for_missing(column, cells)]
+            notes += [f"{_number(code)}: missing?" for code in codes[position]]
             notes += [f"{date}: missing?" for date in dates_for_missing(column, cells)]
             n_decade = decades_of(column, cells)
             notes += [f"{n_decade:.0f} decades: logarithm?"] if n_decade >= _MANY_DECADES else []

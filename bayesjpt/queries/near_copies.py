@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from bayesjpt.table.table import Table
@@ -14,8 +16,10 @@ _MOST_ROWS = 4_000
 """Rows that are looked at, spread evenly over the table."""
 
 
-def near_copies(table: Table) -> dict[int, int]:
+def near_copies(table: Table, codes: Mapping[int, Sequence[float]] | None = None) -> dict[int, int]:
     """Return which earlier column each column nearly repeats, up to a factor and a constant.
+
+    Cells that hold one of the `codes` of their column, such as -999 for a missing one, say nothing.
 
     Examples
     --------
@@ -34,6 +38,8 @@ def near_copies(table: Table) -> dict[int, int]:
         return {}
     rows = slice(None, None, -(-table.n_row // _MOST_ROWS))
     values, observed = table.values[numbers, rows], table.observed[numbers, rows]
+    for at, position in enumerate(numbers):
+        observed[at] &= ~np.isin(values[at], (codes or {}).get(position, ()))
     ranks = np.zeros(values.shape)
     for each, seen, out in zip(values, observed, ranks, strict=True):
         distinct, number, count = np.unique(each[seen], return_inverse=True, return_counts=True)

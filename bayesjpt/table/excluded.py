@@ -33,9 +33,9 @@ MOST_ODD = 0.25
 
 
 _ID_NAME = re.compile(
-    r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
+    r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|ean|gtin|upc|isbn|iban|imei|barcode|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
     |\#|unnamed([\W_].*)?
-    |.*[\W_](id|ids|key|pk|no|nr|uuid|guid|ssn|isbn|doi|hash)
+    |.*[\W_](id|ids|key|pk|no|nr|uuid|guid|ssn|isbn|doi|hash|ean|gtin|upc|iban|imei|barcode)
     |(id|uuid|guid)([\W_].*)?
     |.+nummer|.*[\W_](number|num[eé]ro|n[uú]mero)|.*nr\.?|n[°º].*|.*\#""",
     re.IGNORECASE | re.VERBOSE,
@@ -108,7 +108,7 @@ def is_identifier_name(name: str) -> bool:
     --------
     >>> [is_identifier_name(name) for name in ("id", "customer_id", "PatientId", "grid", "price_index", "index")]
     [True, True, True, False, False, True]
-    >>> [is_identifier_name(name) for name in ("Kundennummer", "MLS#", "N° dossier", "order number", "number of rooms")]
+    >>> [is_identifier_name(name) for name in ("Kundennummer", "MLS#", "N° dossier", "ean", "number of rooms")]
     [True, True, True, True, False]
     """
     return bool(_ID_NAME.fullmatch(name) or _CAMEL_ID_NAME.search(name))

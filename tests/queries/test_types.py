@@ -102,7 +102,7 @@ def test_each_note_is_there_where_it_belongs_and_nowhere_else(rng):
     )
     assert {column.name: column.look_at for column in result} == {
         "amount": (),
-        "coded": ("-999: missing?",),
+        "coded": ("-999: missing?", "nearly a copy of amount"),
         "price": ("numbers as text",),
         "discount": (),
         "day": (),
