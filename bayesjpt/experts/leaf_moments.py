@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.defaults_experts import PAIR_BYTES
-from bayesjpt.errors import TableError
 from bayesjpt.families import features
 from bayesjpt.kernels.expert_moments import fill_moments
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers
@@ -39,20 +38,30 @@ def variance_parts(post: ExpertPosterior, rows: Any) -> PlainAnswers:
     return PlainAnswers({"within": (_DIMS, values[1]), "between": (_DIMS, values[2])}, coords)
 
 
+def _over_versions(moments: np.ndarray, n_version: int) -> np.ndarray:
+    """Return moments of mixtures over versions, (3, n_draw, ...), of those of pairs, (3, n_draw * n_version, ...)."""
+    if n_version == 1:
+        return moments
+    by_version = moments.reshape(3, -1, n_version, *moments.shape[2:])
+    out = by_version.mean(axis=2)
+    out[2] += by_version[0].var(axis=1)  # law of total variance
+    return out
+
+
 def _moments(post: ExpertPosterior, rows: Any) -> tuple[np.ndarray, dict[str, Any]]:
     """Return mean, variance within and between, float64 (3, n_chain, n_draw, n_feature, n_row), and coordinates."""
     model, table = post.model, post.read(rows, targets=False)
     numbers = positions_of(None, model.response)
-    if not table.n_row:
-        raise TableError("no rows", "one at least")
-    x, gate_x = post.matrices(table)
-    flat, n_draw = post.flat(), post.n_chain * post.n_draw
+    n_draw = post.n_chain * post.n_draw
     out = np.empty((3, n_draw, len(numbers), table.n_row))
-    step = max(1, PAIR_BYTES // (8 * n_draw * (model.n_leaf + 3 * len(model.targets))))
-    for which, weight in post.weight_parts(table, gate_x, step):
-        part = np.empty((3, n_draw, len(model.targets), weight.shape[1]))
-        fill_moments(model.leaves, np.ascontiguousarray(x[:, which]), flat, weight, part)
-        out[..., which] = part[:, :, numbers]
+    for whole in post.row_parts(table):
+        n_version = whole.n_asked(n_draw)
+        flat = post.flat(n_version)
+        step = max(1, PAIR_BYTES // (8 * n_draw * n_version * (model.n_leaf + 3 * len(model.targets))))
+        for part in whole.split(step):
+            made = np.empty((3, n_draw * n_version, len(model.targets), part.rows.size))
+            fill_moments(model.leaves, part.x, flat, post.leaf_weights(part, n_version), made)
+            out[..., part.rows] = _over_versions(made[:, :, numbers], n_version)
     for k, c in enumerate(numbers):
         offset, scale = features.offset_and_scale(model.families[c].scaling, model.response.columns[c])
         out[0, :, k] = offset + scale * out[0, :, k]

@@ -15,8 +15,6 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.sample import sample
 from bayesjpt.table.table import Table, as_table
 
-N_IMPUTATION = 10
-"""Of each row of a question with missing covariates; draws take turns with them."""
 CANDIDATES = 200
 """Drawn for the missing covariates of a training row. Where targets tell a number to a hundredth of what its other
 covariates leave open, about two of them are that near; with few, the nearest is far off, and noise seems larger."""
@@ -47,41 +45,40 @@ def check_joint(joint: Posterior, names: Sequence[str]) -> None:
         raise QueryError(f"a posterior without the covariate {lacking[0]!r}", "one of all covariates", remedy)
 
 
-def imputed(joint: Posterior, table: Table, names: Sequence[str], n: int, rng: np.random.Generator) -> list[Table]:
-    """Return n versions of rows whose missing covariates are drawn given their others; the rows alone where none is.
-
-    Parameters
-    ----------
-    joint : Posterior
-    table : Table
-    names : sequence of str
-        The covariates.
-    n : int
-    rng : numpy.random.Generator
-    """
-    index = [table.schema.index(name) for name in names]
-    if table.observed[index].all():
-        return [table]
-    frame = table.to_frame()
-    gaps = np.flatnonzero(~table.observed[index].all(axis=0))
-    known = as_table(frame[[name for name in joint.schema.names if name in names]].iloc[gaps], schema=joint.schema)
-    drawn = sample(joint, n, known, rng=rng, recorded=False).to_frame()
-    out = []
-    for version in range(n):
-        own = as_table(drawn.iloc[version::n][list(names)], schema=table.schema)
-        values, observed = table.values.copy(), table.observed.copy()
-        for k in index:
-            lacks = ~table.observed[k, gaps]
-            values[k, gaps[lacks]] = own.values[k, lacks]
-            observed[k] = True
-        out.append(Table(table.schema, values, observed, table.unseen))
-    return out
-
-
 def lacking(model: ExpertModel, table: Table) -> np.ndarray:
     """Return bool (n_row,): whether a row lacks a covariate that the model uses."""
     index = [table.schema.index(name) for name in model.covariate_columns]
     return ~table.observed[index].all(axis=0)
+
+
+def drawn_covariates(
+    model: ExpertModel, joint: Posterior, table: Table, place: np.ndarray, *, n: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return covariates of experts and gates of rows, float64 (n_row, n, n_covariate), missing ones drawn n times.
+
+    Parameters
+    ----------
+    model : ExpertModel
+    joint : Posterior
+        Of the covariates, from which they are drawn given the others of their row.
+    table : Table
+    place : int64 (n_row,)
+        Rows of the table.
+    n : int
+    rng : numpy.random.Generator
+    """
+    names, rows = model.covariate_columns, table.take(place)
+    known = as_table(rows.to_frame()[[name for name in joint.schema.names if name in names]], schema=joint.schema)
+    drawn = as_table(sample(joint, n, known, rng=rng, recorded=False).to_frame()[list(names)], schema=table.schema)
+    each = table.take(np.repeat(place, n))
+    values, observed = each.values.copy(), each.observed.copy()
+    for k in (table.schema.index(name) for name in names):
+        lacks = ~each.observed[k]
+        values[k, lacks] = drawn.values[k, lacks]
+        observed[k] = True
+    filled = Table(table.schema, values, observed, each.unseen)
+    x, gate_x = model.covariates.matrix(filled), model.gate_covariates.matrix(filled)
+    return x.reshape(place.size, n, -1), gate_x.reshape(place.size, n, -1)
 
 
 def make_gaps(model: ExpertModel, joint: Posterior, table: Table, rng: np.random.Generator) -> Gaps | None:
@@ -98,23 +95,12 @@ def make_gaps(model: ExpertModel, joint: Posterior, table: Table, rng: np.random
         Training rows.
     rng : numpy.random.Generator
     """
-    names, place = model.covariate_columns, np.flatnonzero(lacking(model, table))
+    place = np.flatnonzero(lacking(model, table))
     if not place.size:
         return None
     n_bytes = 8 * place.size * (len(model.covariates.names) + len(model.gate_covariates.names))
     n = max(min(CANDIDATES, CANDIDATE_BYTES // n_bytes), COMPARED)
-    rows = table.take(place)
-    known = as_table(rows.to_frame()[[name for name in joint.schema.names if name in names]], schema=joint.schema)
-    drawn = as_table(sample(joint, n, known, rng=rng, recorded=False).to_frame()[list(names)], schema=table.schema)
-    each = table.take(np.repeat(place, n))
-    values, observed = each.values.copy(), each.observed.copy()
-    for k in (table.schema.index(name) for name in names):
-        lacks = ~each.observed[k]
-        values[k, lacks] = drawn.values[k, lacks]
-        observed[k] = True
-    filled = Table(table.schema, values, observed, each.unseen)
-    x = model.covariates.matrix(filled).reshape(place.size, n, -1)
-    gate_x = model.gate_covariates.matrix(filled).reshape(place.size, n, -1)
+    x, gate_x = drawn_covariates(model, joint, table, place, n=n, rng=rng)
     return Gaps(place, x, gate_x, np.zeros(place.size, np.int64), COMPARED)
 
 

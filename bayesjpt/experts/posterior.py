@@ -7,22 +7,23 @@ whose draws are the pairs of a draw and a row; what rows see of that is the last
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.circuit.arrays import Params
+from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.defaults import CONFIDENCE, INTERVAL
 from bayesjpt.defaults_experts import PAIR_BYTES
 from bayesjpt.errors import QueryError, TableError, counted
-from bayesjpt.experts.missing import AVERAGE_GAPS, N_IMPUTATION, check_columns, check_joint, imputed
+from bayesjpt.experts import known_targets
+from bayesjpt.experts.missing import check_columns, check_joint
 from bayesjpt.experts.model import ExpertModel
+from bayesjpt.experts.row_parts import RowPart, mixed, row_parts
 from bayesjpt.families import features
-from bayesjpt.kernels.expert_evidence import fill_leaf_shares, fill_log_density
 from bayesjpt.kernels.expert_moments import fill_weights
-from bayesjpt.kernels.expert_pairs import fill_log_mass, fill_params
+from bayesjpt.kernels.expert_pairs import fill_params
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior.answer import PlainAnswer, PlainAnswers, with_labels_of_rows
 from bayesjpt.posterior.draws import Posterior
@@ -115,45 +116,53 @@ class ExpertPosterior:
             check_columns(self.model.covariate_columns, frame)
         return as_table(frame, schema=schema, ignore_new=True)
 
-    def matrices(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return the covariates of experts and gates, float64 (n_version, n_row, n_covariate) each."""
-        versions = [table]
-        if self.missing is not None:  # the same imputations for all questions about the same rows
-            rng = np.random.default_rng(0)
-            versions = imputed(self.missing, table, self.model.covariate_columns, N_IMPUTATION, rng)
-        experts, gates = self.model.covariates, self.model.gate_covariates
-        x = np.stack([experts.matrix(each, AVERAGE_GAPS) for each in versions])
-        return x, np.stack([gates.matrix(each, AVERAGE_GAPS) for each in versions])
+    def row_parts(self, table: Table) -> Iterable[RowPart]:
+        """Return the rows that have all covariates, and those that lack some with imputations, in parts."""
+        return row_parts(self.model, self.missing, table)
 
     def params(self, rows: Any) -> Params:
         """Return the weights and parameters of `circuit` for each pair, with axes (draw, row) in front.
 
-        Draws are numbered over all chains, those of a chain side by side.
-        """
-        x, gate_x = self.matrices(self.read(rows, targets=False))
-        return self._params(x, gate_x)
+        Draws are numbered over all chains, those of a chain side by side. A row that lacks covariates has one
+        imputation a draw.
 
-    def _params(self, x: np.ndarray, gate_x: np.ndarray) -> Params:
-        circuit, n_row = self.model.circuit, x.shape[1]
-        flat = self.flat()
-        log_weight = np.zeros((flat.gate.shape[0], n_row, circuit.n_edge))
-        theta = np.empty((flat.gate.shape[0], n_row, circuit.n_theta))
-        fill_params(self.model.leaves, x, gate_x, flat, log_weight, theta)
+        Raises
+        ------
+        QueryError
+            For a row that lacks covariates, with fewer draws than imputations.
+        """
+        table, circuit, n_draw = self.read(rows, targets=False), self.model.circuit, self.n_chain * self.n_draw
+        log_weight = np.empty((n_draw, table.n_row, circuit.n_edge))
+        theta = np.empty((n_draw, table.n_row, circuit.n_theta))
+        for part in self.row_parts(table):
+            if part.n_asked(n_draw) > 1:
+                remedy = "Ask at(row), whose circuit holds several imputations."
+                raise QueryError(f"a row that lacks covariates, with {counted(n_draw, 'draw')}", "all of them", remedy)
+            log_weight[:, part.rows], theta[:, part.rows] = self.part_params(part, 1)
         return Params(log_weight, theta)
 
-    def weight_parts(self, table: Table, gate_x: np.ndarray, step: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield so many rows at a time, and the probabilities of leaves of their pairs, (n_draw, n_row, n_leaf)."""
-        for lo in range(0, table.n_row, step):
-            which = slice(lo, min(lo + step, table.n_row))
-            out = np.empty((self.n_chain * self.n_draw, which.stop - lo, self.model.n_leaf))
-            fill_weights(self.model.n_node, np.ascontiguousarray(gate_x[:, which]), self.flat(), out)
-            yield which, out
+    def part_params(self, part: RowPart, n_version: int) -> Params:
+        """Return the weights and parameters of `circuit`, with axes (draw * version, row), of so many versions a draw.
 
-    def flat(self) -> Coefficients:
-        """Return the coefficients of all draws on one axis, those of a chain side by side."""
-        return Coefficients(
-            *(array.reshape(self.n_chain * self.n_draw, *array.shape[2:]) for array in self.coefficients)
-        )
+        Versions of a draw are side by side, and pairs take turns with those of the part.
+        """
+        circuit, flat = self.model.circuit, self.flat(n_version)
+        log_weight = np.zeros((flat.gate.shape[0], part.rows.size, circuit.n_edge))
+        theta = np.empty((flat.gate.shape[0], part.rows.size, circuit.n_theta))
+        fill_params(self.model.leaves, part.x, part.gate_x, flat, log_weight, theta)
+        return Params(log_weight, theta)
+
+    def leaf_weights(self, part: RowPart, n_version: int) -> np.ndarray:
+        """Return the probabilities of leaves, float64 (draw * version, row, leaf); pairs as in `part_params`."""
+        out = np.empty((self.n_chain * self.n_draw * n_version, part.rows.size, self.model.n_leaf))
+        fill_weights(self.model.n_node, part.gate_x, self.flat(n_version), out)
+        return out
+
+    def flat(self, n_version: int = 1) -> Coefficients:
+        """Return the coefficients of all draws on one axis, those of a chain side by side, each so many times."""
+        n_draw = self.n_chain * self.n_draw
+        each = (array.reshape(n_draw, *array.shape[2:]) for array in self.coefficients)
+        return Coefficients(*(each if n_version == 1 else (np.repeat(array, n_version, axis=0) for array in each)))
 
     def at(self, row: Any) -> Posterior:
         """Return the posterior of the targets given one row of covariates: an ordinary one, with all its queries.
@@ -169,11 +178,9 @@ class ExpertPosterior:
         table = self.read(row, targets=False)
         if table.n_row != 1:
             raise QueryError(f"{table.n_row} rows", "one row of covariates")
-        log_weight, theta = self.params(table)
+        _, circuit, params = next(iter(self._parts(table)))
         shape = (self.n_chain, self.n_draw, -1)
-        n_edge = self.model.circuit.n_edge
-        params = Params(log_weight.reshape(*shape[:2], n_edge), theta.reshape(shape))
-        return Posterior(self.model.circuit, self.model.response, params)
+        return Posterior(circuit, self.model.response, Params(*(array.reshape(shape) for array in params)))
 
     def some_draws(self, max_draws: int | None) -> ExpertPosterior:
         """Return the posterior of at most so many draws of all chains, evenly spaced; one of each chain at least."""
@@ -198,40 +205,46 @@ class ExpertPosterior:
         Parameters
         ----------
         joint : Posterior
-            Of the covariates, as `bj.fit` of a table with these columns makes it. Draws of the experts take turns
-            with ten imputations of every row. Those of all rows of a question are drawn together: the same rows get
-            the same answers, but beside others that lack covariates a row's differ by the error of ten draws.
+            Of the covariates, as `bj.fit` of a table with these columns makes it.
+
+        Notes
+        -----
+        Each row with gaps has a hundred imputations. Each draw is asked under so many of them that all draws together
+        see each: one where there are a hundred draws or more. The answer of a draw is that of the mixture over its own,
+        so that one of a single draw is an average as well. Where targets are known (`log_density`, `log_mass`, leaves)
+        each draw sees all of them. Imputations of all rows of a question are drawn together: the same rows get the same
+        answers, but beside others that lack covariates a row's differ by the error of a hundred imputations.
         """
         check_joint(joint, self.model.covariate_columns)
         return replace(self, missing=joint)
 
-    def _parts(self, table: Table) -> Iterator[tuple[slice, Params]]:
-        """Yield parts of the rows with their pairs, as many as a part of memory holds."""
-        if not table.n_row:
-            raise TableError("no rows", "one at least")
-        x, gate_x = self.matrices(table)
-        circuit = self.model.circuit
-        each = 8 * self.n_chain * self.n_draw * (circuit.n_edge + circuit.n_theta)
-        step = max(1, PAIR_BYTES // each)
-        for lo in range(0, table.n_row, step):
-            which = slice(lo, min(lo + step, table.n_row))
-            part = (np.ascontiguousarray(x[:, which]), np.ascontiguousarray(gate_x[:, which]))
-            yield which, self._params(*part)
+    def _parts(self, table: Table) -> Iterator[tuple[np.ndarray, Circuit, Params]]:
+        """Yield rows, a circuit and its Params for all draws, (draw, row), as many as a part of memory holds.
+
+        Rows that lack covariates have the circuit of the mixture over the versions that a draw is asked under.
+        """
+        circuit, n_draw = self.model.circuit, self.n_chain * self.n_draw
+        for part in self.row_parts(table):
+            n_version = part.n_asked(n_draw)
+            step = max(1, PAIR_BYTES // (8 * n_draw * n_version * (circuit.n_edge + circuit.n_theta)))
+            for own in part.split(step):
+                yield own.rows, *mixed(self.model, n_version, self.part_params(own, n_version))
 
     def _asked(self, rows: Any, ask: Callable[[Posterior], PlainAnswer | PlainAnswers]) -> Any:
         """Return the answer to a question of `Posterior` for every row, which becomes the last axis."""
-        answers, n_row = [], 0
-        for _, params in self._parts(self.read(rows, targets=False)):
-            n_part = params.theta.shape[1]
-            pairs = Params(*(array.reshape(1, array.shape[0] * n_part, array.shape[2]) for array in params))
-            answers.append((ask(Posterior(self.model.circuit, self.model.response, pairs)), n_part))
-            n_row += n_part
+        answers, places = [], []
+        for place, circuit, params in self._parts(self.read(rows, targets=False)):
+            pairs = Params(*(array.reshape(1, array.shape[0] * place.size, array.shape[2]) for array in params))
+            answers.append((ask(Posterior(circuit, self.model.response, pairs)), place.size))
+            places.append(place)
+        order = np.argsort(np.concatenate(places))
+        n_row = order.size
         coords = {"chain": np.arange(self.n_chain), "draw": np.arange(self.n_draw), "obs_id": np.arange(n_row)}
         first = answers[0][0]
         coords = {**first.coords, **coords}
 
         def joined(values_of: Callable[[Any], np.ndarray]) -> np.ndarray:
-            return np.concatenate([self._rows_last(values_of(answer), n) for answer, n in answers], axis=-1)
+            return np.concatenate([self._rows_last(values_of(answer), n) for answer, n in answers], axis=-1)[..., order]
 
         if isinstance(first, PlainAnswer):
             dims = (*first.dims, "obs_id")
@@ -278,32 +291,19 @@ class ExpertPosterior:
 
     def _log_density(self, table: Table, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the log density of cells, those of `_cells`, in the families' units, float64 (n_draw, n_row)."""
-        out = np.empty((self.n_chain * self.n_draw, table.n_row))
-        fill_log_density(self.model.leaves, *self.matrices(table), cells, self.flat(), out)
-        return out
+        return known_targets.log_density(self, table, cells)
 
     def leaf_shares(self, table: Table) -> np.ndarray:
         """Return the probability of each leaf given a row and its known targets, float64 (n_draw, n_row, n_leaf)."""
-        out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
-        fill_leaf_shares(self.model.leaves, *self.matrices(table), self._cells(table), self.flat(), out)
-        return out
+        return known_targets.leaf_shares(self, table, self._cells(table))
 
     def log_mass(self, rows: Any) -> Any:
         """Return the log probability of the targets' recorded cells given the rows; dims (chain, draw, obs_id)."""
         table = self.read(rows)
         values, seen = self.model.target_cells(table)
         lo, hi, log_share = self.model.recorded_ends(values)
-        return self._by_row("log_mass", self._log_masses(table, lo, hi, seen) + (log_share * seen).sum(axis=0), rows)
-
-    def _log_masses(self, table: Table, lo: np.ndarray, hi: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """Return the log probability of each row's own intervals, float64 (n_draw, n_row)."""
-        out = np.empty((self.n_chain * self.n_draw, table.n_row))
-        for which, params in self._parts(table):
-            part = np.empty((out.shape[0], params.theta.shape[1]))
-            own_lo, own_hi, own_seen = (np.ascontiguousarray(array[:, which]) for array in (lo, hi, seen))
-            fill_log_mass(self.model.leaves, own_lo, own_hi, own_seen, params.log_weight, params.theta, part)
-            out[:, which] = part
-        return out
+        found = known_targets.log_masses(self, table, (lo, hi, seen))
+        return self._by_row("log_mass", found + (log_share * seen).sum(axis=0), rows)
 
     def _by_row(self, name: str, values: np.ndarray, rows: Any) -> Any:
         coords = {
@@ -377,20 +377,21 @@ class ExpertPosterior:
         labels of the training table.
         """
         n, generator = complete.check_count(n, "n"), complete.as_rng(rng)
-        found = []
-        for _, params in self._parts(self.read(rows, targets=False)):
-            n_part = params.theta.shape[1]
+        found, places = [], []
+        for place, circuit, params in self._parts(self.read(rows, targets=False)):
+            n_part = place.size
             draw = np.concatenate(
                 [complete.even_draws(n, self.n_chain * self.n_draw, generator) for _ in range(n_part)]
             )
             row = np.repeat(np.arange(n_part), n)
             chosen = Params(*(np.ascontiguousarray(array[draw, row])[None] for array in params))
-            post = Posterior(self.model.circuit, self.model.response, chosen)
+            post = Posterior(circuit, self.model.response, chosen)
             limits = complete.limits_of(post.schema, bounds=seen_labels(post.schema), recorded=recorded)
             empty = complete.empty_rows(post.schema, draw.size)
             each = np.arange(draw.size)
             found.append(complete.complete(post, empty, each, generator, limits=limits, one_row=False))
-        values = np.concatenate(found, axis=1)
+            places.append(np.repeat(place, n))
+        values = np.concatenate(found, axis=1)[:, np.argsort(np.concatenate(places), kind="stable")]
         return Table(self.model.response, values, np.ones(values.shape, bool)).to_frame()
 
     def predict(

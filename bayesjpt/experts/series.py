@@ -6,7 +6,7 @@ every question of `ExpertPosterior` is answered one step ahead; what is new is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from bayesjpt.errors import QueryError
 from bayesjpt.experts.gate_words import at_average
 from bayesjpt.experts.missing import check_columns
 from bayesjpt.experts.posterior import ExpertPosterior
+from bayesjpt.experts.row_parts import RowPart, all_versions
 from bayesjpt.kernels.expert_evidence import fill_evidence
 from bayesjpt.kernels.expert_pairs import fill_params
 from bayesjpt.kernels.expert_series import (
@@ -157,37 +158,36 @@ class ExpertSeriesPosterior(ExpertPosterior):
         assert isinstance(table, OrderedTable)
         return self._leaves(table, smoothed=True)
 
-    def params(self, rows: Any) -> Params:
-        """Return the weights and parameters of `circuit` for each pair, given the targets before each row."""
-        table = self.read(rows)
-        made = super().params(table)
-        return self._with_weights(made, self._log_predicted(table))
-
-    def _parts(self, table: Table) -> Iterator[tuple[slice, Params]]:
+    def row_parts(self, table: Table) -> list[RowPart]:
+        """Return rows in parts, with the probabilities of their leaves given the targets before each."""
         assert isinstance(table, OrderedTable)
-        weights = self._log_predicted(table)
-        for which, params in super()._parts(table):
-            yield which, self._with_weights(params, weights[:, which])
+        parts = list(super().row_parts(table))
+        predicted = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
+        for d, forward in enumerate(self._forward(table, parts)):
+            predicted[d, table.order.rows] = forward.predicted
+        if len(parts) == 1:
+            return [parts[0]._replace(history=predicted)]
+        return [part._replace(history=predicted[:, part.rows]) for part in parts]
 
-    def weight_parts(self, table: Table, gate_x: np.ndarray, step: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield rows and the probabilities of leaves of their pairs, given the targets before each row."""
-        assert isinstance(table, OrderedTable)
-        weights = np.exp(self._log_predicted(table))
-        for lo in range(0, table.n_row, step):
-            which = slice(lo, min(lo + step, table.n_row))
-            yield which, np.ascontiguousarray(weights[:, which])
-
-    def _with_weights(self, params: Params, log_weight: np.ndarray) -> Params:
+    def part_params(self, part: RowPart, n_version: int) -> Params:
+        """Return weights and parameters of pairs as for other trees, given the targets before each row."""
+        made = super().part_params(part, n_version)
         if self.model.n_leaf > 1:
-            params.log_weight[..., self.model.leaves.edge] = log_weight
-        return params
+            made.log_weight[..., self.model.leaves.edge] = np.log(self.leaf_weights(part, n_version))
+        return made
+
+    def leaf_weights(self, part: RowPart, n_version: int) -> np.ndarray:
+        """Return the probabilities of leaves of pairs given the targets before each row."""
+        assert part.history is not None
+        return np.repeat(part.history, n_version, axis=0)
 
     # --- passes -------------------------------------------------------------------------------------------------------
 
-    def _forward(self, table: OrderedTable) -> Iterator[Forward]:
+    def _forward(self, table: OrderedTable, parts: Sequence[RowPart] | None = None) -> Iterator[Forward]:
         """Yield the forward pass of each draw, those of a chain side by side."""
         model, order, flat = self.model, table.order, self.flat()
-        x, gate_x = (array[:, order.rows] for array in self.matrices(table))
+        parts = list(super().row_parts(table)) if parts is None else parts
+        x, gate_x = (array[:, order.rows] for array in all_versions(parts, table.n_row))
         z, aux, seen = self._cells(table)
         cells = (z[:, order.rows], aux[:, order.rows], seen[:, order.rows])
         slot, sign, _ = slots(model.depth, self.transitions)
@@ -217,13 +217,6 @@ class ExpertSeriesPosterior(ExpertPosterior):
         level = [int(np.log2(gate + 1)) for gate in range(self.model.n_gate)]
         own = np.array([sign[k] * offset[gate, slot[k]] for gate, k in enumerate(level)])
         return own.reshape(self.model.n_gate, self.model.n_leaf)
-
-    def _log_predicted(self, table: OrderedTable) -> np.ndarray:
-        """Return float64 (n_draw, n_row, n_leaf): log probabilities of leaves given the targets before each row."""
-        out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
-        for d, forward in enumerate(self._forward(table)):
-            out[d, table.order.rows] = np.log(forward.predicted)
-        return out
 
     def _log_density(self, table: Table, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the log density of each row given those before it, float64 (n_draw, n_row): the forward pass's."""
@@ -326,7 +319,8 @@ class ExpertSeriesPosterior(ExpertPosterior):
         """
         gate_x = self.model.gate_covariates.average()[None, None]
         if rows is not None:
-            gate_x = self.matrices(self.read(rows))[1]
+            table = self.read(rows)
+            gate_x = all_versions(super().row_parts(table), table.n_row)[1]
         flat, n_leaf, n_row = self.flat(), self.model.n_leaf, gate_x.shape[1]
         slot, sign, _ = slots(self.model.depth, self.transitions)
         offset = self._flat_offset()
@@ -391,7 +385,7 @@ class ExpertSeriesPosterior(ExpertPosterior):
                 paths.append(path[np.argsort(order.rows)])
                 number += 1
         limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=recorded)
-        x, gate_x = self.matrices(table)
+        x, gate_x = all_versions(super().row_parts(table), n_row)
         flat, drawn, each = self.flat(), [], np.arange(n_row)
         for own, leaf in zip(draw, paths, strict=True):
             version = slice(own % x.shape[0], own % x.shape[0] + 1)

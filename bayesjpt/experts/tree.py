@@ -21,6 +21,7 @@ from bayesjpt.experts.em import make_penalty
 from bayesjpt.experts.explain import Means, leaf_in_words, means_of
 from bayesjpt.experts.gate_words import ways_in_words
 from bayesjpt.experts.model import ExpertModel, first_leaf_of_a_single_expert
+from bayesjpt.experts.row_parts import one_version, row_parts
 from bayesjpt.experts.start import first_state
 from bayesjpt.kernels.expert_em import improve_leaves
 from bayesjpt.kernels.expert_sweep import Prior
@@ -195,9 +196,9 @@ def _deviances(
 
     model = post.model
     single = replace(model, depth=0)
-    (x, gate_x), prior = post.matrices(table), make_prior(single)
+    x, gate_x, prior = *one_version(row_parts(model, post.missing, table), table.n_row), make_prior(single)
     y = model.units(model.target_cells(table)[0])
-    task = Task(x[0], gate_x[0], y, model.kind, model.at, model.offset)
+    task = Task(x, gate_x, y, model.kind, model.at, model.offset)
     jacobian = float(model.response.log_jacobian().sum())
     out = np.zeros((share.shape[0], model.n_node))
     for number, _ in numbers:

@@ -12,6 +12,7 @@ import bayesjpt as bj
 from bayesjpt.errors import LearnerError
 from bayesjpt.experts.em import Search, copied, make_penalty
 from bayesjpt.experts.fit import make_prior
+from bayesjpt.experts.row_parts import one_version
 from bayesjpt.experts.series_em import optimise_series
 from bayesjpt.experts.series_model import begin_series, steps_of
 from bayesjpt.kernels.expert_series import Memory
@@ -38,7 +39,7 @@ def as_problem(post: bj.ExpertSeriesPosterior, rows: pd.DataFrame):
     order, (values, seen) = table.order, model.target_cells(table)
     known = seen.all(axis=0)[order.rows]
     y = np.where(known, model.units(np.where(seen, values, 1.0))[:, order.rows], 1.0)
-    x, gate_x = (each[0][order.rows] for each in post.matrices(table))
+    x, gate_x = (each[order.rows] for each in one_version(post.row_parts(table), table.n_row))
     task = Task(x, gate_x, y, model.kind, model.at, model.offset)
     state = Coefficients(*(array[0, 0].copy() for array in post.coefficients))
     memory = Memory(*(array[0, 0].copy() for array in post.memory))
