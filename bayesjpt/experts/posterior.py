@@ -260,7 +260,7 @@ class ExpertPosterior:
         """Return (chain, draw, ..., row) of an answer over pairs, (1, chain * draw * row, ...)."""
         return np.moveaxis(values.reshape(self.n_chain, self.n_draw, n_row, *values.shape[2:]), 2, -1)
 
-    def _cells(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def target_cells(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return targets in the families' units, what densities need beside them, and the mask; (n_target, n_row)."""
         model, (values, seen) = self.model, self.model.target_cells(table)
         z = np.where(seen, model.units(np.where(seen, values, 1.0)), 1.0)
@@ -284,18 +284,18 @@ class ExpertPosterior:
         table = self.read(rows)
         if not table.n_row:
             raise TableError("no rows", "one at least")
-        cells = self._cells(table)
+        cells = self.target_cells(table)
         out = self._log_density(table, cells)
         out += self.model.response.log_jacobian() @ cells[2]
         return self._by_row("log_density", out, rows)
 
     def _log_density(self, table: Table, cells: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
-        """Return the log density of cells, those of `_cells`, in the families' units, float64 (n_draw, n_row)."""
+        """Return the log density of cells, those of `target_cells`, in the families' units, float64 (n_draw, n_row)."""
         return known_targets.log_density(self, table, cells)
 
     def leaf_shares(self, table: Table) -> np.ndarray:
         """Return the probability of each leaf given a row and its known targets, float64 (n_draw, n_row, n_leaf)."""
-        return known_targets.leaf_shares(self, table, self._cells(table))
+        return known_targets.leaf_shares(self, table, self.target_cells(table))
 
     def log_mass(self, rows: Any) -> Any:
         """Return the log probability of the targets' recorded cells given the rows; dims (chain, draw, obs_id)."""

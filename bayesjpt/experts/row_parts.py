@@ -37,13 +37,17 @@ class RowPart(NamedTuple):
         Where they are in the table.
     x, gate_x : float64 (n_version, n_row, n_covariate)
         Covariates of experts and gates; several versions of rows that lack some.
+    gaps : bool
+        Whether the rows lack covariates.
     history : float64 (n_draw, n_row, n_leaf), optional
-        Over time: probabilities of leaves given the targets before each row.
+        Over time: probabilities of leaves given the targets before each row. Of rows with gaps, whose versions differ
+        in these: probabilities of the leaf before, 0 where a series begins.
     """
 
     rows: np.ndarray
     x: np.ndarray
     gate_x: np.ndarray
+    gaps: bool = False
     history: np.ndarray | None = None
 
     @property
@@ -63,7 +67,7 @@ class RowPart(NamedTuple):
             own = slice(lo, lo + step)
             x, gate_x = np.ascontiguousarray(self.x[:, own]), np.ascontiguousarray(self.gate_x[:, own])
             history = None if self.history is None else np.ascontiguousarray(self.history[:, own])
-            yield RowPart(self.rows[own], x, gate_x, history)
+            yield RowPart(self.rows[own], x, gate_x, self.gaps, history)
 
     def spread(self) -> RowPart:
         """Return each version as a row of its own, all rows of a version side by side: each draw sees all of them."""
@@ -71,11 +75,13 @@ class RowPart(NamedTuple):
             return self
         x, gate_x = (array.reshape(1, -1, array.shape[2]) for array in (self.x, self.gate_x))
         history = None if self.history is None else np.tile(self.history, (1, self.n_version, 1))
-        return RowPart(np.tile(self.rows, self.n_version), x, gate_x, history)
+        return RowPart(np.tile(self.rows, self.n_version), x, gate_x, self.gaps, history)
 
 
-def row_parts(model: ExpertModel, joint: Posterior | None, table: Table) -> Iterator[RowPart]:
-    """Yield the rows without gaps, then those with gaps, each in `N_IMPUTATION` versions drawn given its others.
+def row_parts(
+    model: ExpertModel, joint: Posterior | None, table: Table, n_version: int | None = None
+) -> Iterator[RowPart]:
+    """Yield the rows without gaps, then those with gaps, each in several versions drawn given its others.
 
     Parameters
     ----------
@@ -83,6 +89,8 @@ def row_parts(model: ExpertModel, joint: Posterior | None, table: Table) -> Iter
     joint : Posterior, optional
         Of the covariates; without it a missing one is refused.
     table : Table
+    n_version : int, optional
+        `N_IMPUTATION` unless given.
 
     Raises
     ------
@@ -100,12 +108,14 @@ def row_parts(model: ExpertModel, joint: Posterior | None, table: Table) -> Iter
     if joint is None:
         return
     rng = np.random.default_rng(0)  # the same imputations for all questions about the same rows
-    n_bytes = 8 * N_IMPUTATION * (len(model.covariates.names) + len(model.gate_covariates.names) + 1)
+    n_version = N_IMPUTATION if n_version is None else n_version
+    n_bytes = 8 * n_version * (len(model.covariates.names) + len(model.gate_covariates.names) + 1)
     step = max(1, VERSION_BYTES // n_bytes)
     for lo in range(0, gaps.size, step):
         place = gaps[lo : lo + step]
-        drawn = drawn_covariates(model, joint, table, place, n=N_IMPUTATION, rng=rng)
-        yield RowPart(place, *(np.ascontiguousarray(np.swapaxes(array, 0, 1)) for array in drawn))
+        drawn = drawn_covariates(model, joint, table, place, n=n_version, rng=rng)
+        x, gate_x = (np.ascontiguousarray(np.swapaxes(array, 0, 1)) for array in drawn)
+        yield RowPart(place, x, gate_x, gaps=True)
 
 
 def mixed(model: ExpertModel, n_version: int, params: Params) -> tuple[Circuit, Params]:
@@ -148,14 +158,4 @@ def one_version(parts: Iterable[RowPart], n_row: int) -> tuple[np.ndarray, np.nd
     x, gate_x = (np.empty((n_row, array.shape[2])) for array in (found[0].x, found[0].gate_x))
     for part in found:
         x[part.rows], gate_x[part.rows] = part.x[0], part.gate_x[0]
-    return x, gate_x
-
-
-def all_versions(parts: Iterable[RowPart], n_row: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return covariates of experts and gates of all rows, float64 (n_version, n_row, n_covariate)."""
-    found = list(parts)
-    n_version = max(part.n_version for part in found)
-    x, gate_x = (np.empty((n_version, n_row, array.shape[2])) for array in (found[0].x, found[0].gate_x))
-    for part in found:
-        x[:, part.rows], gate_x[:, part.rows] = part.x, part.gate_x
     return x, gate_x

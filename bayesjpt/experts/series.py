@@ -6,9 +6,9 @@ every question of `ExpertPosterior` is answered one step ahead; what is new is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +18,11 @@ from bayesjpt.errors import QueryError
 from bayesjpt.experts.gate_words import at_average
 from bayesjpt.experts.missing import check_columns
 from bayesjpt.experts.posterior import ExpertPosterior
-from bayesjpt.experts.row_parts import RowPart, all_versions
-from bayesjpt.kernels.expert_evidence import fill_evidence
+from bayesjpt.experts.row_parts import RowPart, one_version
+from bayesjpt.experts.series_passes import Forward, forward_passes, parts_of, weights_ahead, with_history
 from bayesjpt.kernels.expert_pairs import fill_params
-from bayesjpt.kernels.expert_series import (
-    Memory,
-    begin_leaves,
-    fill_base_odds,
-    fill_drawn_paths,
-    fill_filtered,
-    fill_memory_odds,
-    fill_smoothed,
-    path_probability,
-)
+from bayesjpt.kernels.expert_series import Memory, fill_base_odds, fill_memory_odds
+from bayesjpt.kernels.expert_series_gaps import fill_transitions
 from bayesjpt.kernels.expert_series_start import slots
 from bayesjpt.kernels.expert_tree import Coefficients
 from bayesjpt.posterior.answer import PlainAnswer, with_labels_of_rows
@@ -47,26 +39,6 @@ class OrderedTable(Table):
     """Rows that know which of them follow each other."""
 
     order: Order
-
-
-class Forward(NamedTuple):
-    """What the forward pass of one draw leaves, rows in the order of their series.
-
-    Attributes
-    ----------
-    base : float64 (n_row, n_gate)
-    memory_odds : float64 (n_gate, n_leaf)
-    predicted, filtered : float64 (n_row, n_leaf)
-        Probabilities of leaves given the targets before a row, and given those up to it.
-    log_density : float64 (n_row,), nats
-        Of a row's targets given those before it, in the families' units.
-    """
-
-    base: np.ndarray
-    memory_odds: np.ndarray
-    predicted: np.ndarray
-    filtered: np.ndarray
-    log_density: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -159,15 +131,9 @@ class ExpertSeriesPosterior(ExpertPosterior):
         return self._leaves(table, smoothed=True)
 
     def row_parts(self, table: Table) -> list[RowPart]:
-        """Return rows in parts, with the probabilities of their leaves given the targets before each."""
+        """Return rows in parts, with what the targets before each say."""
         assert isinstance(table, OrderedTable)
-        parts = list(super().row_parts(table))
-        predicted = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
-        for d, forward in enumerate(self._forward(table, parts)):
-            predicted[d, table.order.rows] = forward.predicted
-        if len(parts) == 1:
-            return [parts[0]._replace(history=predicted)]
-        return [part._replace(history=predicted[:, part.rows]) for part in parts]
+        return with_history(self, table, parts_of(self, table))
 
     def part_params(self, part: RowPart, n_version: int) -> Params:
         """Return weights and parameters of pairs as for other trees, given the targets before each row."""
@@ -178,34 +144,15 @@ class ExpertSeriesPosterior(ExpertPosterior):
 
     def leaf_weights(self, part: RowPart, n_version: int) -> np.ndarray:
         """Return the probabilities of leaves of pairs given the targets before each row."""
-        assert part.history is not None
-        return np.repeat(part.history, n_version, axis=0)
+        return weights_ahead(self, part, n_version)
 
     # --- passes -------------------------------------------------------------------------------------------------------
 
-    def _forward(self, table: OrderedTable, parts: Sequence[RowPart] | None = None) -> Iterator[Forward]:
+    def _forward(self, table: OrderedTable) -> Iterator[Forward]:
         """Yield the forward pass of each draw, those of a chain side by side."""
-        model, order, flat = self.model, table.order, self.flat()
-        parts = list(super().row_parts(table)) if parts is None else parts
-        x, gate_x = (array[:, order.rows] for array in all_versions(parts, table.n_row))
-        z, aux, seen = self._cells(table)
-        cells = (z[:, order.rows], aux[:, order.rows], seen[:, order.rows])
-        slot, sign, _ = slots(model.depth, self.transitions)
-        offset = self._flat_offset()
-        n_row, n_leaf = order.rows.size, model.n_leaf
-        evidence, memory_odds = np.empty((1, n_row, n_leaf)), np.empty((model.n_gate, n_leaf))
-        base, log_density = np.empty((n_row, model.n_gate)), np.empty(n_row)
-        for d in range(flat.gate.shape[0]):
-            version = slice(d % x.shape[0], d % x.shape[0] + 1)
-            own = Coefficients(*(array[d : d + 1] for array in flat))
-            fill_evidence(model.leaves, x[version], cells, own, evidence)
-            fill_base_odds(gate_x[version][0], flat.gate[d], base)
-            fill_memory_odds(slot, sign, offset[d], memory_odds)
-            predicted, filtered = np.empty((n_row, n_leaf)), np.empty((n_row, n_leaf))
-            fill_filtered(order.first, base, memory_odds, evidence[0], predicted, filtered, log_density)
-            yield Forward(base, memory_odds, predicted, filtered, log_density)
+        return forward_passes(self, table, parts_of(self, table))
 
-    def _flat_offset(self) -> np.ndarray:
+    def flat_offset(self) -> np.ndarray:
         """Return the offsets of all draws, float64 (n_draw, n_gate, n_slot)."""
         offset = self.memory.offset
         return offset.reshape(self.n_chain * self.n_draw, *offset.shape[2:])
@@ -251,13 +198,9 @@ class ExpertSeriesPosterior(ExpertPosterior):
         return self._by_leaf("smooth", rows, self._leaves(table, smoothed=True))
 
     def _leaves(self, table: OrderedTable, *, smoothed: bool) -> np.ndarray:
-        order = table.order
         out = np.empty((self.n_chain * self.n_draw, table.n_row, self.model.n_leaf))
-        own = np.empty(out.shape[1:])
-        for d, (base, memory_odds, predicted, filtered, _) in enumerate(self._forward(table)):
-            if smoothed:
-                fill_smoothed(order.first, base, memory_odds, predicted, filtered, own)
-            out[d, order.rows] = own if smoothed else filtered
+        for d, forward in enumerate(self._forward(table)):
+            out[d, table.order.rows] = forward.smoothed() if smoothed else forward.filtered
         return out
 
     def leaves(self, rows: Any, *, chain: int = 0, known: str = "all", interval: float = INTERVAL) -> Any:
@@ -317,23 +260,23 @@ class ExpertSeriesPosterior(ExpertPosterior):
         At average covariates, which are the means of numbers and the shares of labels, or with `rows` at their
         covariates, with obs_id last. ``leaf_before`` -1 is the beginning of a series.
         """
-        gate_x = self.model.gate_covariates.average()[None, None]
+        average = self.model.gate_covariates.average()[None, None]
+        parts, n_row = [RowPart(np.arange(1), average, average)], 1
         if rows is not None:
             table = self.read(rows)
-            gate_x = all_versions(super().row_parts(table), table.n_row)[1]
-        flat, n_leaf, n_row = self.flat(), self.model.n_leaf, gate_x.shape[1]
+            parts, n_row = parts_of(self, table), table.n_row
+        flat, n_leaf, n_gate = self.flat(), self.model.n_leaf, self.model.n_gate
         slot, sign, _ = slots(self.model.depth, self.transitions)
-        offset = self._flat_offset()
+        offset, memory_odds = self.flat_offset(), np.empty((n_gate, n_leaf))
         out = np.empty((flat.gate.shape[0], n_row, n_leaf + 1, n_leaf))
-        base, memory_odds = np.empty((n_row, self.model.n_gate)), np.empty((self.model.n_gate, n_leaf))
-        for d in range(out.shape[0]):
-            fill_base_odds(np.ascontiguousarray(gate_x[d % gate_x.shape[0]]), flat.gate[d], base)
-            fill_memory_odds(slot, sign, offset[d], memory_odds)
-            for row in range(n_row):
-                begin_leaves(base[row], out[d, row, 0])
-                for before in range(n_leaf):
-                    for leaf in range(n_leaf):
-                        out[d, row, 1 + before, leaf] = path_probability(base[row], memory_odds, before, leaf)
+        for part in parts:
+            gate_x = part.spread().gate_x[0]
+            base, own = np.empty((gate_x.shape[0], n_gate)), np.empty((part.rows.size, n_leaf + 1, n_leaf))
+            for d in range(out.shape[0]):
+                fill_base_odds(gate_x, flat.gate[d], base)
+                fill_memory_odds(slot, sign, offset[d], memory_odds)
+                fill_transitions(base.reshape(part.n_version, -1, n_gate), memory_odds, own)
+                out[d, part.rows] = own
         coords = {
             "chain": np.arange(self.n_chain),
             "draw": np.arange(self.n_draw),
@@ -377,21 +320,23 @@ class ExpertSeriesPosterior(ExpertPosterior):
         order, model, n_row = table.order, self.model, table.n_row
         values, seen = model.target_cells(table)
         draw = np.sort(complete.even_draws(n, self.n_chain * self.n_draw, generator))
-        paths, number, path = [], 0, np.empty(n_row, np.int64)
-        for d, forward in enumerate(self._forward(table)):
+        parts, in_order = parts_of(self, table), np.argsort(order.rows)
+        paths, versions, number = [], [], 0
+        for d, forward in enumerate(forward_passes(self, table, parts)):
             while number < n and draw[number] == d:
-                key = np.uint64(generator.integers(2**62))
-                fill_drawn_paths(order.first, forward.base, forward.memory_odds, forward.filtered, key, path)
-                paths.append(path[np.argsort(order.rows)])
+                path, version = forward.drawn(np.uint64(generator.integers(2**62)))
+                paths.append(path[in_order])
+                versions.append(version[in_order])
                 number += 1
         limits = complete.limits_of(model.response, bounds=seen_labels(model.response), recorded=recorded)
-        x, gate_x = all_versions(super().row_parts(table), n_row)
+        x, gate_x = one_version(parts, n_row)
         flat, drawn, each = self.flat(), [], np.arange(n_row)
-        for own, leaf in zip(draw, paths, strict=True):
-            version = slice(own % x.shape[0], own % x.shape[0] + 1)
+        for own, leaf, version in zip(draw, paths, versions, strict=True):
+            for part in parts:
+                x[part.rows] = part.x[version[part.rows], np.arange(part.rows.size)]
             log_weight, theta = np.zeros((1, n_row, model.circuit.n_edge)), np.empty((1, n_row, model.circuit.n_theta))
             coefficients = Coefficients(*(array[own : own + 1] for array in flat))
-            fill_params(model.leaves, x[version], gate_x[version], coefficients, log_weight, theta)
+            fill_params(model.leaves, x[None], gate_x[None], coefficients, log_weight, theta)
             if model.n_leaf > 1:
                 log_weight[...] = 0.0
                 log_weight[0][:, model.leaves.edge] = np.where(leaf[:, None] == np.arange(model.n_leaf), 0.0, -np.inf)

@@ -220,6 +220,24 @@ def fill_filtered(first, base, memory_odds, evidence, predicted, filtered, log_d
 
 
 @kernel
+def carry_up(base, memory_odds, up):
+    """Fill each gate's row of up, float64 (n_node, n_leaf), with the mean over leaves below it given each leaf before.
+
+    Parameters
+    ----------
+    base : float64 (n_gate,)
+    memory_odds : float64 (n_gate, n_leaf)
+    up : float64 (n_node, n_leaf)
+        Rows of leaves are given, those of gates filled.
+    """
+    for g in range(memory_odds.shape[0] - 1, -1, -1):
+        left, right, gate_odds = up[2 * g + 1], up[2 * g + 2], memory_odds[g]
+        for k in range(memory_odds.shape[1]):
+            odds = base[g] * gate_odds[k]
+            up[g, k] = (left[k] + odds * right[k]) / (1.0 + odds)
+
+
+@kernel
 def fill_smoothed(first, base, memory_odds, predicted, filtered, out):
     """Fill out, float64 (n_row, n_leaf), with probabilities of leaves given all responses of the series.
 
@@ -241,11 +259,7 @@ def fill_smoothed(first, base, memory_odds, predicted, filtered, out):
                 ratio = out[row + 1, leaf] / predicted[row + 1, leaf]
                 for k in range(n_leaf):
                     up[n_leaf - 1 + leaf, k] = ratio
-            for g in range(n_leaf - 2, -1, -1):
-                left, right, gate_odds = up[2 * g + 1], up[2 * g + 2], memory_odds[g]
-                for k in range(n_leaf):
-                    odds = base[row + 1, g] * gate_odds[k]
-                    up[g, k] = (left[k] + odds * right[k]) / (1.0 + odds)
+            carry_up(base[row + 1], memory_odds, up)
             total = 0.0
             for k in range(n_leaf):
                 out[row, k] = filtered[row, k] * up[0, k]
@@ -255,7 +269,7 @@ def fill_smoothed(first, base, memory_odds, predicted, filtered, out):
 
 
 @kernel
-def _chosen(weight, level):
+def chosen_by_weight(weight, level):
     """Return the entry at a level in [0, 1) of the running sum of weights."""
     total = 0.0
     for k in range(weight.size):
@@ -296,4 +310,4 @@ def fill_drawn_paths(first, base, memory_odds, filtered, key, leaf):
                 weight[k] = filtered[row, k]
                 if row < last:
                     weight[k] *= path_probability(base[row + 1], memory_odds, k, leaf[row + 1])
-            leaf[row] = _chosen(weight, uniform(key, series, row - first[series]))
+            leaf[row] = chosen_by_weight(weight, uniform(key, series, row - first[series]))
