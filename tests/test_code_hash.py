@@ -141,7 +141,7 @@ def test_what_a_function_changes_is_no_part_of_it():
 
 
 def test_values_may_hold_themselves():
-    loop = [1]
+    loop: list[object] = [1]
     loop.append(loop)
     assert hash_of(loop) != hash_of([1])
 
