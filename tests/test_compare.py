@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -162,3 +163,16 @@ def test_conditions_on_two_labels_name_the_one_that_is_meant():
     events = [part.event for part in bj.compare(rows(0.2), rows(0.6)).parts]
     assert any("bin = '0'" in event for event in events)
     assert not any("!=" in event or "other" in event for event in events)
+
+
+def test_conditions_on_durations_are_written_as_the_tables_write_them(rng):
+    def rows(scale: float) -> pd.DataFrame:
+        seconds = rng.gamma(4.0, scale, 400).astype(int) + 60
+        return pd.DataFrame({"lasts": [f"{s // 3600}:{s // 60 % 60:02}:{s % 60:02}" for s in seconds]})
+
+    first = rows(600.0)
+    found = bj.compare(first, rows(1500.0)).parts
+    assert found
+    for part in found:
+        assert re.fullmatch(r"lasts [<>=]+ '\d:\d\d:\d\d'|lasts between '\d:\d\d:\d\d' and '\d:\d\d:\d\d'", part.event)
+        assert bj.parse_event(part.event).columns == ("lasts",)

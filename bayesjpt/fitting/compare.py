@@ -402,9 +402,17 @@ def _both(cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], side: n
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesjptWarning)
         try:
-            return as_table(columns), indicator
+            joined = as_table(columns)
         except BayesjptError:  # nothing but the indicator is left to look at
             return None
+    # numbers and dates lost how the tables write them, which conditions on them tell
+    notations = {name: first.column.notation for name, (first, second) in cells.items()
+                 if first.column.notation == second.column.notation}  # fmt: skip
+    told = [
+        column if column.base == "category" else replace(column, notation=notations.get(column.name))
+        for column in joined.schema
+    ]
+    return joined.with_schema(replace(joined.schema, columns=tuple(told))), indicator
 
 
 def _leaves(table: Table, indicator: str) -> list[Region]:

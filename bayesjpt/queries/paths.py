@@ -18,8 +18,7 @@ from bayesjpt.queries.event import (
     rendered_name,
     rendered_value,
 )
-from bayesjpt.queries.resolve import value_in
-from bayesjpt.table.cells import value_label
+from bayesjpt.queries.resolve import number_or_text, value_in
 from bayesjpt.table.schema import Column, Schema
 
 _WHICH_ENDS = {signs: name for name, signs in INCLUSIVE.items()}
@@ -69,7 +68,7 @@ def _labels_event(column: Column, codes: Sequence[int]) -> Event:
 
 def _interval_event(column: Column, part: Interval) -> Event:
     if part.lo == part.hi:
-        return Comparison(column.name, "==", _value(column, part.lo))
+        return Comparison(column.name, "==", number_or_text(column, part.lo))
     if math.isinf(part.lo):
         return Comparison(column.name, *_bound(column, ("<=", "<"), part.hi, math.inf))
     if math.isinf(part.hi):
@@ -84,18 +83,14 @@ def _bound(column: Column, signs: tuple[str, str], end: float, outwards: float) 
 
     Dates are written to the microsecond; of two that look alike, the one is written that is read back.
     """
-    closed = signs[0], _value(column, end)
+    closed = signs[0], number_or_text(column, end)
     if column.base == "integer":
         return closed
     beyond = math.nextafter(end, outwards)
-    choices = [(end, closed), (beyond, (signs[1], _value(column, beyond)))]
+    choices = [(end, closed), (beyond, (signs[1], number_or_text(column, beyond)))]
 
     def cost(choice: tuple[float, tuple[str, Value]]) -> tuple[bool, int]:
         number, (_, value) = choice
         return value_in(column, value) != number, len(rendered_value(value))
 
     return min(choices, key=cost)[1]
-
-
-def _value(column: Column, value: float) -> Value:
-    return value_label(value, column.dtype) if column.dtype == "datetime" else value

@@ -32,6 +32,7 @@ from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
 from bayesjpt.table.written_dates import COUNTED, DateNotation
+from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.yes_no import same_answer, truth
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -150,8 +151,27 @@ def value_name(column: Column, value: float) -> str:
     """
     if column.base == "category":
         return rendered_value(column.code_names[int(value)])
-    label = cells_of.value_label(value, column.dtype)
-    return rendered_value(label) if column.dtype == "datetime" else label
+    told = number_or_text(column, value)
+    return rendered_value(told) if isinstance(told, str) else cells_of.number_label(value)
+
+
+def number_or_text(column: Column, value: float) -> Value:
+    """Return a value of a column of numbers for an event: a number, of dates, times and durations a text of them.
+
+    Examples
+    --------
+    >>> number_or_text(Column("lasts", "integer", (0.0, 9e9), notation=DurationNotation("h:mm:ss")), 3069.0)
+    '0:51:09'
+    """
+    if column.dtype == "datetime":
+        return cells_of.value_label(value, column.dtype)
+    notation = column.notation
+    is_clock = isinstance(notation, DateNotation) and notation.order == "clock"
+    if notation is not None and (is_clock or isinstance(notation, DurationNotation)):
+        text = notation.text(value)
+        if notation.value(text) == value:
+            return text
+    return value
 
 
 def refuse_two_columns(names: tuple[str, str], places: tuple[Place, Place], schema: Schema) -> NoReturn:

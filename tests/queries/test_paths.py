@@ -16,11 +16,15 @@ from bayesjpt.queries.boxes import Box, boxes
 from bayesjpt.queries.intervals import domain_of
 from bayesjpt.queries.paths import condition, conditions
 from bayesjpt.table.schema import Schema
+from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.written_durations import DurationNotation
 from tests import examples as ex
 from tests.strategies import law
 
 NAMES = ("in", "fixed acidity", "a`b", "x < 1 and y", "größe", '"', "'", "1e5", "<b>&")
 LABELS = ("red", "Bob's", "", "other", "not in", "10.4", "\"<a href='x'>\"")
+LASTS = replace(ex.COUNT, notation=DurationNotation("h:mm:ss"))
+CLOCK = replace(ex.COUNT, notation=DateNotation("clock", "%H:%M"))
 DATE = replace(ex.REAL, name="day", dtype="datetime", atoms=(), families=())
 
 
@@ -85,12 +89,18 @@ def test_nodes_of_a_learned_tree_are_named_by_what_they_hold(rng):
         (ex.COUNT, Interval(-math.inf, 3.0), "count <= 3"),
         (ex.COUNT, Interval(4.0, 7.0), "count between 4 and 7"),
         (DATE, Interval(-math.inf, math.nextafter(19000.5, 0.0)), "day < '2022-01-08T12:00'"),
+        (LASTS, Interval(-math.inf, 3069.0), "count <= '0:51:09'"),
+        (LASTS, Interval(60.0, 3069.0), "count between '0:01:00' and '0:51:09'"),
+        (CLOCK, Interval(870.0, math.inf), "count >= '14:30'"),
+        (CLOCK, Interval(-math.inf, 2000.0), "count <= 2000"),
         (ex.FLAG, (0, 2), "flag != 'yes'"),
         (ex.FLAG, Interval(0.0, 1.0), "flag != 'other'"),
     ],
 )
 def test_conditions_read_as_people_write_them(column, part, text):
     assert condition(column, part) == text
+    (found,) = boxes(text, Schema((column,)))
+    assert found == box_of({0: part}, Schema((column,)))
 
 
 def test_a_region_without_conditions_is_no_text():
