@@ -66,8 +66,13 @@ def check_learner(learner: str, chosen: dict[str, Any]) -> None:
         f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None and value is not False
     ]
     if given:
-        words = "go with --learner experts alone" if learner != LEARNER else "do not go with --learner experts"
-        raise LearnerError(f"{', '.join(given)}, which {words}", "options of one learner")
+        one = len(given) == 1
+        words = f"go{'es' * one} with --learner experts alone"
+        if learner == LEARNER:
+            words = f"do{'es' * one} not go with --learner experts"
+        no_limit = "Fits of experts have no limit of time: ask for fewer --draws, or for --method em."
+        remedy = no_limit if "--time" in given else None
+        raise LearnerError(f"{', '.join(given)} {words}", "options of one learner", remedy)
 
 
 def fit_and_save(

@@ -122,6 +122,11 @@ def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, "--target", "y", "--quiet")
     assert "--depth" in refused(capfd, "fit", csv, "-o", fit, "--depth", "0", "--quiet")
     assert "--min-rows" in refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--min-rows", "5")
+    text = refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--time", "30")
+    assert "--time does not go with --learner experts; expected options of one learner" in text
+    assert "no limit of time" in text
+    text = refused(capfd, "fit", csv, "-o", fit, "--target", "y", "--depth", "0", "--quiet")
+    assert "--target, --depth go with --learner experts alone" in text
 
 
 def test_a_tree_is_shown_for_rows(csv, tmp_path, capfd):
