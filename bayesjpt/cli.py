@@ -22,7 +22,7 @@ from bayesjpt import cli_compare, cli_experts, cli_learners, cli_query, cli_repo
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
-from bayesjpt.cli_text import names_of, tell_codes, tell_phase, warning_shower, without_types
+from bayesjpt.cli_text import names_of, tell_codes, tell_phase, warning_shower, with_options, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, CheckpointError, FitFileError
 from bayesjpt.learners import LEARNERS
 from bayesjpt.user_paths import as_output, as_path
@@ -319,7 +319,7 @@ def fit(
         _remove(checkpoint)
     if not quiet:
         typer.echo(f"Wrote {output}: {post!r}")
-        typer.echo(without_types(stability))
+        typer.echo(with_options(without_types(stability)))
 
 
 def _tell_progress(checkpoint: Path, n_structures: int) -> None:

@@ -19,7 +19,7 @@ from bayesjpt import cli_experts, defaults
 from bayesjpt.announced import FIRST_TIME, announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
-from bayesjpt.cli_text import explained_text, names_of, outliers_text, pairs_text, without_types
+from bayesjpt.cli_text import explained_text, names_of, of_saved_fit, outliers_text, pairs_text
 from bayesjpt.errors import BayesjptError, FitFileError, QueryError
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ def _tell_stability(post: Posterior, move: float | None = None, what: str = "") 
         typer.echo(f"{len(post.by_structure())} structures; another seed moves {what} by less than "
                    f"{math.ceil(100.0 * move):d} % of its interval (95 %).", err=True)  # fmt: skip
     elif "stability" in post.settings:
-        typer.echo(without_types(str(post.settings["stability"])), err=True)
+        typer.echo(of_saved_fit(str(post.settings["stability"])), err=True)
 
 
 def _explained(post: Posterior, event: str, given: str | None) -> Explanation:

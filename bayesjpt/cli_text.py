@@ -88,6 +88,29 @@ def without_types(stability: str) -> str:
     return stability.partition(" Type not determined:")[0]
 
 
+def with_options(stability: str) -> str:
+    """Return what a fit says of how stable answers are, remedies as options of the command.
+
+    Examples
+    --------
+    >>> with_options("The warm-up was too short: ask for a larger tune.")
+    'The warm-up was too short: ask for more sweeps before the draws, --tune N.'
+    """
+    text = stability.replace("ask for a larger tune.", "ask for more sweeps before the draws, --tune N.")
+    return text.replace("Ask for more structures.", "Ask for more structures, --structures N.")
+
+
+def of_saved_fit(stability: str) -> str:
+    """Return how stable answers of a saved fit are, without what could be mended by another fit alone.
+
+    Examples
+    --------
+    >>> of_saved_fit("8 structures. The warm-up was too short: ask for a larger tune. Type not determined: a.")
+    '8 structures.'
+    """
+    return without_types(stability).partition(" The warm-up was too short:")[0]
+
+
 def warning_shower() -> Callable[..., None]:
     """Return what prints our own warnings, each once, as one line; those of libraries are for developers."""
     said: set[str] = set()

@@ -16,6 +16,7 @@ import typer
 from bayesjpt import defaults
 from bayesjpt.cli_export import check_output, write_records
 from bayesjpt.cli_learners import OPTIONS
+from bayesjpt.cli_text import with_options
 from bayesjpt.errors import BayesjptError, SamplingError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def show(table: Table, post: Posterior, name: str, view: Shown, *, quiet: bool, 
         for column in result.left_out:
             typer.echo(f"\n{why_text(result, column.name)}")
         typer.echo(f"\n{shares_text(shares)}")
-        typer.echo(f"\n{wrapped(judged.sentence())}")
+        typer.echo(f"\n{wrapped(with_options(judged.sentence()))}")
 
 
 def _csv(result: Types) -> str:

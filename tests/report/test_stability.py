@@ -11,6 +11,7 @@ import pytest
 import bayesjpt as bj
 import bayesjpt.report  # convergence becomes a method
 from bayesjpt.circuit.arrays import Params
+from bayesjpt.cli_text import of_saved_fit, with_options
 from bayesjpt.defaults import STABLE_SHARE
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
@@ -217,7 +218,12 @@ def test_a_warm_up_that_was_too_short_is_told(whole, rng):
         chosen = [replace(own, params=Params(*(array[:, draws] for array in own.params))) for own in climbing]
         return StackedPosterior(chosen, whole.weights)
 
-    assert "The warm-up was too short" in taking(0, 2, 0, 2, 1, 3, 1, 3).convergence().sentence()
+    told = taking(0, 2, 0, 2, 1, 3, 1, 3).convergence().sentence()
+    assert "The warm-up was too short" in told
+    assert "--tune N" in with_options(told)
+    assert "larger tune" not in with_options(told)
+    assert told.startswith(of_saved_fit(told))
+    assert "warm-up" not in of_saved_fit(told)  # another fit alone would mend it
     assert "warm-up" not in taking(0, 1, 2, 3, 0, 1, 2, 3).convergence().sentence()  # answers stand still
     level = [replace(own, sample_stats={"log_likelihood": rng.normal(size=(1, 8))}) for own in whole.by_structure()]
     assert "warm-up" not in StackedPosterior(level, whole.weights).convergence().sentence()
