@@ -148,7 +148,6 @@ def _probabilities(post: Posterior, given: Table, number: int) -> np.ndarray:
 
 def _numbers(post: Posterior, given: Table, number: int, interval: float) -> np.ndarray:
     """Return float64 (n_row, 3): mean, and ends of the interval."""
-    column = post.schema.columns[number]
     if not given.n_row:
         return np.empty((0, 3))
     name = post.schema.names[number]

@@ -104,7 +104,8 @@ def hints_of(table: Sequence[Cells], reading: Reading) -> Hints:
 def interpret(cells: Cells, hints: Hints = NO_HINTS) -> Cells:
     """Return text cells as booleans, numbers or dates where every one of them says so; others as they are.
 
-    Cells that are no plain numbers and ISO dates without times carry their notation, and a note where it could have been another.
+    Cells that are no plain numbers and ISO dates without times carry their notation, and a note where it could have
+    been another.
     """
     if cells.stored != "text" or cells.labels or not cells.n_distinct:
         return cells

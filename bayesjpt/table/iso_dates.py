@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.schema import Column
 from bayesjpt.table.written_dates import DateNotation, iso_notation
 
-_TICKS = {"D": 86_400_000_000, "m": 60_000_000, "s": 1_000_000, "us": 1}
+type Unit = Literal["D", "m", "s", "us"]
+
+_TICKS: dict[Unit, int] = {"D": 86_400_000_000, "m": 60_000_000, "s": 1_000_000, "us": 1}
 """Microseconds of each unit to which dates are told, as `numpy.datetime_as_string` calls it, the longest first."""
 
-_UNIT = {"": "D", "%H:%M": "m", "%H:%M:%S": "s", "%H:%M:%S.%f": "us"}
+_UNIT: dict[str, Unit] = {"": "D", "%H:%M": "m", "%H:%M:%S": "s", "%H:%M:%S.%f": "us"}
 _DAY = "%Y-%m-%d"
 
 
@@ -50,7 +53,7 @@ def iso_texts(column: Column, days: np.ndarray) -> list[str]:
     return np.char.replace(texts, "T", mark).tolist() if mark else texts.tolist()
 
 
-def _least_unit(column: Column, moments: np.ndarray) -> str:
+def _least_unit(column: Column, moments: np.ndarray) -> Unit:
     """Return the longest unit of which the resolution of a column and all of some moments are multiples."""
     recorded = round(column.resolution * _TICKS["D"]) if column.base == "real" and column.has_grid else _TICKS["D"]
     ticks = np.append(moments.astype(np.int64), recorded)
@@ -58,7 +61,7 @@ def _least_unit(column: Column, moments: np.ndarray) -> str:
 
 
 def written_as(column: Column, texts: Iterable[str]) -> Column:
-    """Return a column that writes its dates as some texts do, those of a file at hand; the same where they tell nothing.
+    """Return a column that writes its dates as the texts of a file at hand; as it is where they are none of ISO 8601.
 
     Examples
     --------
@@ -72,4 +75,3 @@ def written_as(column: Column, texts: Iterable[str]) -> Column:
     if found is None and dates and column.resolution >= 1.0:
         found = DateNotation("ymd", _DAY)
     return column if found is None else replace(column, notation=found)
-
