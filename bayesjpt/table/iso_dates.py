@@ -25,10 +25,12 @@ _DAY = "%Y-%m-%d"
 
 
 def is_iso(column: Column) -> bool:
-    """Return whether a column holds dates that are written in ISO 8601."""
-    notation = column.notation
-    is_like_it = isinstance(notation, DateNotation) and notation.order == "ymd" and notation.pattern.startswith(_DAY)
-    return column.dtype == "datetime" and (notation is None or is_like_it)
+    """Return whether a column holds dates that are written in ISO 8601, without a zone."""
+    if column.dtype != "datetime" or column.notation is None:
+        return column.dtype == "datetime"
+    pattern = column.notation.pattern if isinstance(column.notation, DateNotation) else ""
+    mark, time = pattern[len(_DAY) :][:1], pattern[len(_DAY) + 1 :]
+    return pattern.startswith(_DAY) and mark in ("", " ", "T") and time in _UNIT
 
 
 def iso_texts(column: Column, days: np.ndarray) -> list[str]:

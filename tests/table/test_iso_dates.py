@@ -41,6 +41,14 @@ def test_rows_are_written_as_they_were_read(texts, tmp_path):
     assert (tmp_path / "out.csv").read_text() == (tmp_path / "rows.csv").read_text()
 
 
+@pytest.mark.parametrize("end", ["%I:%M %p", "%H:%M:%SZ", "%H:%M:%S.%f"])
+def test_halves_of_days_zones_and_fractions_are_written_as_they_were_read(end, tmp_path):
+    moments = pd.date_range("2024-03-01", periods=40, freq="7h13min")
+    (tmp_path / "rows.csv").write_text("\n".join(["when", *moments.strftime(f"%Y-%m-%d {end}")]) + "\n")
+    write_table(read_table(tmp_path / "rows.csv"), tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == (tmp_path / "rows.csv").read_text()
+
+
 @pytest.mark.parametrize("texts", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("remembers", [True, False])
 def test_filled_cells_are_written_as_the_others_of_the_file(texts, remembers):
