@@ -260,7 +260,7 @@ def _answer_by_row(plan, cells, components, targets, params, n_block, log_eviden
                             fill_row_shares(targets, path_share, weight, t, i, least, share)
                             out[draw, k, t, lo + i] = mixture_quantile(components, const, theta, held, share, t, number)
                         else:
-                            fill_row_shares(targets, path_share, weight, t, i, 0.0, share)
+                            fill_row_shares(targets, path_share, weight, t, i, _NEGLIGIBLE, share)
                             below = mixture_cdf(components, const, theta, held, share, t, number)
                             out[draw, k, t, lo + i] = min(below, 1.0)
             lo += n

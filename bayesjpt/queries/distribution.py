@@ -217,9 +217,11 @@ def confidence_bounds(
 def cdf_of_rows(post: Posterior, column: str, given: Table, points: np.ndarray) -> np.ndarray:
     """Return P(X <= point) given each row, float64 (n_draw, n_point, n_row).
 
-    `points` has the shape (n_point, n_row): each row has points of its own.
+    `points` has the shape (n_point,), the same for all rows, or (n_point, n_row).
     """
     question = ask(post, column, given, "error")
+    if points.ndim == 1:
+        return _by_rows(question, fill_row_cdf, points, points.size)[:, :, 0]
     numbers = np.broadcast_to(points[:, None], (question.n_draw, points.shape[0], 1, points.shape[1]))
     return _by_rows(question, fill_row_cdf_at, numbers, points.shape[0])[:, :, 0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,23 +11,15 @@ from bayesjpt.errors import QueryError
 from bayesjpt.posterior.answer import query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
-from bayesjpt.queries.distribution import cdf_of_rows
 from bayesjpt.queries.impute import label_probability, near_expectation
 from bayesjpt.queries.moments import expectation
 from bayesjpt.queries.resolve import position_of
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.queries.value_quantiles import value_quantiles
 from bayesjpt.table.cells import calendar_moments
 from bayesjpt.table.frames import BACKENDS, build_frame
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table, as_table
-
-_N_STEP = 60
-_FARTHEST = 64.0
-"""Ends of an interval are looked for within so many ranges of the training values beyond their ends."""
-_FINE = 0.01
-"""Of a resolution: to what ends are found."""
-_LARGEST, _UNIT = float(np.finfo(float).max), 2.0**10
-"""Points beyond the quotient of the two are looked for in such units; a power of two rounds nothing."""
 
 
 class Prediction(NamedTuple):
@@ -85,8 +76,8 @@ def predict(
     Notes
     -----
     The prediction is that of the mixture over draws, each of which has the same weight. An end of the interval is
-    the smallest x at which the mean over draws of the cumulative probability is its level, found by bisection; so the
-    interval holds both what the posterior does not know and how far values scatter.
+    the smallest x at which the mean over draws of the cumulative probability is its level; so the interval holds both
+    what the posterior does not know and how far values scatter.
 
     Examples
     --------
@@ -156,60 +147,3 @@ def _numbers(post: Posterior, given: Table, number: int, interval: float) -> np.
         mean = np.where(np.isfinite(mean), mean, expectation(post, name, given).values.mean(axis=(0, 1))[0])
     levels = np.array([0.5 * (1.0 - interval), 0.5 * (1.0 + interval)])
     return np.column_stack([mean, *value_quantiles(post, given, number, levels)])
-
-
-def value_quantiles(post: Posterior, given: Table, number: int, levels: np.ndarray) -> np.ndarray:
-    """Return quantiles of a number that rows do not have, float64 (n_level, n_row), of the mixture over all draws.
-
-    A mean over draws of their quantiles may be a value that no draw thinks possible, such as one between a code for
-    missing cells and all other values.
-    """
-    column = post.schema.columns[number]
-
-    def below(points: np.ndarray) -> np.ndarray:
-        return cdf_of_rows(post, column.name, given, points).mean(axis=0)
-
-    return _smallest(below, column, levels, given.n_row)
-
-
-def _smallest(below: Callable[[np.ndarray], np.ndarray], column: Column, levels: np.ndarray, n_row: int) -> np.ndarray:
-    """Return the smallest values with cumulative probabilities of some levels, float64 (n_level, n_row).
-
-    By bisection of all levels in one go, since what few rows take is mostly to weigh sub-populations by the row.
-    """
-    # next to the largest floats, smaller units keep sums and differences of points finite
-    unit = _UNIT if max(abs(column.minimum), abs(column.maximum), column.scale) > _LARGEST / _UNIT else 1.0
-    minimum, maximum = float(column.minimum) / unit, float(column.maximum) / unit
-    least, most = max(column.support[0], -_LARGEST) / unit, min(column.support[1], _LARGEST) / unit
-    reach = max(maximum - minimum, float(column.scale) / unit, float(column.resolution) / unit)
-    shape = len(levels), n_row
-
-    def reached_at(points: np.ndarray) -> np.ndarray:
-        """Return whether cumulative probabilities reach the levels, of points (n_level, n_row)."""
-        return below(unit * points) >= levels[:, None]
-
-    lo = np.full(shape, max(minimum - reach, least))
-    hi = np.full(shape, min(maximum + reach, most))
-    size = 2.0 * reach
-    while size <= _FARTHEST * reach:
-        early, late = reached_at(lo), ~reached_at(hi)
-        if not (early.any() or late.any()):
-            break
-        lo = np.where(early, np.maximum(lo - size, least), lo)
-        hi = np.where(late, np.minimum(hi + size, most), hi)
-        size *= 2.0
-    at_start = reached_at(lo)
-    is_whole = column.base == "integer"
-    fine = 1.0 if is_whole else max(_FINE * column.resolution / unit, 1e-9 * reach)
-    if is_whole:
-        lo, hi = np.floor(lo) - 1.0, np.ceil(hi)
-    for _ in range(_N_STEP):
-        if (hi - lo).max(initial=0.0) <= fine:
-            break
-        middle = np.floor(0.5 * (lo + hi)) if is_whole else 0.5 * (lo + hi)
-        reached = reached_at(middle)
-        lo, hi = np.where(reached, lo, middle), np.where(reached, middle, hi)
-    ends = np.where(at_start & (not is_whole), np.minimum(hi, lo + fine), hi)
-    for atom in np.array(column.atoms) / unit:  # where one lies in what is left, the probability jumps there
-        ends = np.where((lo < atom) & (atom < ends), atom, ends)
-    return unit * ends

@@ -17,9 +17,10 @@ from bayesjpt.queries.look_at import MAY_BE_MISSING, codes_for_missing, notes_of
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised, ticks_of
 from bayesjpt.queries.outliers import outliers
 from bayesjpt.queries.patterns import Patterns, patterns
-from bayesjpt.queries.predict import prediction, value_quantiles
+from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.types import UNSURE, ColumnType, Types, types
+from bayesjpt.queries.value_quantiles import value_quantiles
 from bayesjpt.report.summary import short_reason, words_of
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
