@@ -119,7 +119,7 @@ def _smallest(below: Below, column: Column, levels: np.ndarray, rows: np.ndarray
         ends = np.unique(np.stack([gaps.lo[wide], gaps.hi[wide]]), axis=1)
         n_part = _N_POINT // ends.shape[1]
         if n_part >= _FEWEST:
-            points = np.linspace(*ends, n_part + 1)[1:-1].ravel()
+            points = np.linspace(ends[0], ends[1], n_part + 1)[1:-1].ravel()
             points = np.unique(np.floor(points) if is_whole else points)
             some = some.narrowed(points[:, None, None], below(unit * points, rows[which])[:, None], levels)
         else:
