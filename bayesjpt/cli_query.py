@@ -116,6 +116,8 @@ def dependence(
     import numpy as np
 
     from bayesjpt.queries.dependence import dependence
+    from bayesjpt.queries.pair_support import nats_of, shown_by_rows
+    from bayesjpt.queries.some_draws import some_draws
 
     post = _load(fit)
     with _asking():
@@ -127,24 +129,38 @@ def dependence(
     order = np.argsort(-mean[first, second], kind="stable")
     pairs = [(int(first[k]), int(second[k])) for k in order]
     n_draw = values.shape[0] * values.shape[1]
+    shown: list[bool | None] = [None] * len(pairs)
+    if given is None:
+        with _asking():
+            positions = [(post.schema.index(names[i]), post.schema.index(names[j])) for i, j in pairs[:top]]
+            nats = (nats_of(mean) if normalised else mean)[first, second][order[:top]]
+            shown[: nats.size] = shown_by_rows(some_draws(post, draws)[1], positions, nats.tolist())
     if output is not None:
         numbers = {"mean": mean, "lower": lo, "upper": hi}
         written: dict[str, list[Any]] = {"first": [names[i] for i, _ in pairs], "second": [names[j] for _, j in pairs]}
         written |= {name: [float(array[pair]) for pair in pairs] for name, array in numbers.items()}
+        written["shown_by_rows"] = shown
         write_records(output, written, "pairs of columns")
         return
     if as_json:
         lines = [
-            {"columns": [names[i], names[j]], "mean": float(mean[i, j]), "interval": [float(lo[i, j]), float(hi[i, j])]}
-            for i, j in pairs
+            {
+                "columns": [names[i], names[j]],
+                "mean": float(mean[i, j]),
+                "interval": [float(lo[i, j]), float(hi[i, j])],
+                "shown_by_rows": is_shown,
+            }
+            for (i, j), is_shown in zip(pairs, shown, strict=True)
         ]
         answer: dict[str, Any] = {"quantity": str(found.name), "given": given, "interval_probability": interval}
         typer.echo(json.dumps(answer | {"n_draw": n_draw, "pairs": lines}, indent=2))
         return
     unit = "correlation, 0 to 1" if normalised else "mutual information in nats"
     typer.echo(f"{unit}, {interval:.4g} interval ({n_draw} draws)")
-    for line in pairs_text(names, pairs[:top], mean, lo, hi):
+    for line in pairs_text(names, pairs[:top], mean, lo, hi, shown):
         typer.echo(line)
+    if False in shown:
+        typer.echo("? no more than chance: noise pushes it up, and the rows themselves do not show it")
     _tell_stability(post)
 
 
@@ -158,7 +174,8 @@ def sample(
         bool, typer.Option("--recorded/--exact", help="Round numbers and dates as the table's were recorded.")
     ] = True,
     labels: Annotated[
-        str, typer.Option(help="seen: labels of the fitted table. all: also other, for labels that it does not have.")
+        str,
+        typer.Option(help="seen: labels of the table, numbers a column can be. all: also other, numbers beyond."),
     ] = "seen",
 ) -> None:
     """Print or write rows drawn from a fit, given an event or not."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _INDENT = 6 * " "
-_PAIR = len("  0.342  0.248 to 0.426    ")
+_PAIR = len("  0.342  0.248 to 0.426 ?    ")
 _CELL = len("    184        7.0     0.005      2.8  ")
 """What stands before names."""
 
@@ -43,13 +43,19 @@ def explained_text(why: Explanation) -> str:
 
 
 def pairs_text(
-    names: Sequence[str], pairs: Sequence[tuple[int, int]], mean: np.ndarray, lo: np.ndarray, hi: np.ndarray
+    names: Sequence[str],
+    pairs: Sequence[tuple[int, int]],
+    mean: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    shown: Sequence[bool | None] = (),
 ) -> Iterator[str]:
-    """Yield a line for each pair of columns: a number, its interval, and their names."""
+    """Yield a line for each pair of columns: a number, its interval, "?" where rows do not show it, and their names."""
     short_names = names_within(names, (_WIDTH - _PAIR) // 2)
     width = max(len(name) for name in short_names)
-    for i, j in pairs:
-        yield f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}  {short_names[i]:<{width}}  {short_names[j]}"
+    for (i, j), is_shown in zip(pairs, [*shown, *[None] * len(pairs)], strict=False):
+        mark = " ?  " if is_shown is False else "    "
+        yield f"{mean[i, j]:7.3f}  {lo[i, j]:.3f} to {hi[i, j]:.3f}{mark}{short_names[i]:<{width}}  {short_names[j]}"
 
 
 def outliers_text(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[str]:

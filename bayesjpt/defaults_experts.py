@@ -10,9 +10,11 @@ TUNE = 200
 CHAINS = 4
 """Of `bj.fit_experts`: chains begin with trees of their own and do not leave their modes, so some are averaged."""
 GATE_PRECISION = (1.0, 1.0)
-PRECISION = (2.0, 1.0)
-"""Shape and rate of the gamma priors of precisions: coefficients are then a Student's t, whose variance exists where
-draws of leaves without rows enter answers."""
+PRECISION_SHAPE = 2.0
+PRECISION_RATE = (1.0, 0.05)
+"""Of the gamma priors of precisions, of the root and of steps below it: coefficients are then a Student's t, whose
+variance exists where draws of leaves without rows enter answers. Steps are small before rows tell leaves apart: what
+a leaf without rows says is then close to what the others say; see `docs/explanation/experts.md`."""
 ROOT_VARIANCE = 4.0
 PATH_VARIANCE = 0.5
 """Largest variances a priori of a Poisson or gamma expert's log mean where covariates are ordinary: of the root, and of
@@ -69,5 +71,8 @@ def precision_bounds(
     bounds = [(1.0 + n_column) / ROOT_VARIANCE, (1.0 + n_column) * max(depth, 1) / PATH_VARIANCE]
     kinds = list(log_linked)
     # in units of the bound a gamma of rate 1: half of the largest variance on the average
-    rates = [[1.0 / bound if is_log else PRECISION[1] for is_log in kinds] for bound in bounds]
+    rates = [
+        [1.0 / bound if is_log else rate for is_log in kinds]
+        for bound, rate in zip(bounds, PRECISION_RATE, strict=True)
+    ]
     return rates, [[bound if is_log else 0.0 for is_log in kinds] for bound in bounds]

@@ -374,7 +374,7 @@ def make_prior(model: ExpertModel) -> Prior:
     return Prior(
         gate_shape=defaults_experts.GATE_PRECISION[0],
         gate_rate=defaults_experts.GATE_PRECISION[1],
-        precision_shape=defaults_experts.PRECISION[0],
+        precision_shape=defaults_experts.PRECISION_SHAPE,
         precision_rate=np.array(rate),
         least_precision=np.array(least),
         noise_shape=defaults_experts.NOISE_SHAPE,

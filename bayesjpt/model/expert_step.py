@@ -286,7 +286,7 @@ def _prior(block: ExpertBlock) -> Prior:
     rate, least = defaults_experts.precision_bounds(log_linked, block.n_column, block.depth)
     return Prior(
         *defaults_experts.GATE_PRECISION,
-        defaults_experts.PRECISION[0],
+        defaults_experts.PRECISION_SHAPE,
         np.array(rate),
         np.array(least),
         defaults_experts.NOISE_SHAPE,

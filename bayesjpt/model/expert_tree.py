@@ -410,11 +410,11 @@ def _predictors(name: str, response: Response, x: Any, shape: tuple[int, int], n
 
 def _precision(name: str, response: Response, depth: int, n_column: int, *, dims: str) -> Any:
     """Register the precisions of steps by level, which are bounded from below where means are exponentials."""
-    shape, rate = defaults_experts.PRECISION
-    if response.kind not in LOG_LINKED:
-        return pm.Gamma(name, shape, rate, dims=dims)
+    shape, is_log = defaults_experts.PRECISION_SHAPE, response.kind in LOG_LINKED
     rates, least = (
         np.array(column)[np.minimum(np.arange(depth + 1), 1), 0]
-        for column in defaults_experts.precision_bounds([True], n_column, depth)
+        for column in defaults_experts.precision_bounds([is_log], n_column, depth)
     )
+    if not is_log:
+        return pm.Gamma(name, shape, rates, dims=dims)
     return pm.Truncated(name, pm.Gamma.dist(shape, rates), lower=least, dims=dims)

@@ -20,7 +20,7 @@ from bayesjpt.queries.complete import (
 )
 from bayesjpt.queries.condition import condition
 from bayesjpt.queries.evidence import as_evidence
-from bayesjpt.table.possible import seen_labels
+from bayesjpt.table.possible import possible_values
 from bayesjpt.table.table import Table
 
 LABELS = ("seen", "all")
@@ -53,16 +53,17 @@ def sample(
         lies outside the event takes the next one inside, or stays as it is where there is none. False: draws from the
         densities themselves.
     labels : str
-        ``seen``: labels of the training table alone; rows follow the distribution given that no drawn cell is "other",
-        and that a column of one value keeps it, unless what is given rules that out. ``all``: "other" is drawn too, as
-        often as the posterior says that a new row has a label of its own.
+        ``seen``: labels of the training table and numbers that their column can be, as in `impute`; rows follow the
+        distribution given that no drawn cell is "other" or beyond the ends of its column, and that a column of one
+        value keeps it, unless what is given rules that out. ``all``: of the model as it is: "other" is drawn too, as
+        often as the posterior says that a new row has a label of its own, and a normal likelihood may give a value
+        below zero where the table has none.
 
     Returns
     -------
     Table
         Without missing cells, in the user's units, labels as codes (`Table.to_frame` has them as labels). With rows as
-        evidence, the `n` completions of a row stand side by side. Rows are of the model: a normal likelihood may give a
-        value below zero where the table has none; `impute` does not.
+        evidence, the `n` completions of a row stand side by side.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def sample(
         rows = evidence.rows.take(np.repeat(np.arange(evidence.rows.n_row), n))
         draw = np.concatenate([even_draws(n, n_draw, rng) for _ in range(evidence.rows.n_row)])
     if labels == "seen":
-        bounds = seen_labels(post.schema)
+        bounds = possible_values(post.schema)
         values = complete_within(post, rows, draw, rng, bounds=bounds, recorded=recorded, one_row=evidence.one_row)
     else:
         limits = limits_of(post.schema, bounds=None, recorded=recorded)

@@ -11,7 +11,8 @@ import numpy as np
 
 from bayesjpt.defaults import INTERVAL
 from bayesjpt.queries.marginals import Axis, Masses
-from bayesjpt.report.contents import ColumnReport, Pair
+from bayesjpt.report.contents import ColumnReport
+from bayesjpt.report.pairs import Pair
 from bayesjpt.report.svg import element, path, text, title, width
 
 _WIDTH, _HEIGHT = 340.0, 132.0

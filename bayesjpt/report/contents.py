@@ -12,7 +12,6 @@ import numpy as np
 from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.dependence import dependence
 from bayesjpt.queries.look_at import MAY_BE_MISSING, codes_for_missing, notes_of_left_out
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised, ticks_of
 from bayesjpt.queries.outliers import outliers
@@ -21,6 +20,7 @@ from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.queries.types import UNSURE, ColumnType, Types, types
 from bayesjpt.queries.value_quantiles import value_quantiles
+from bayesjpt.report.pairs import Pair, pairs_of
 from bayesjpt.report.summary import short_reason, words_of
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
@@ -29,18 +29,8 @@ from bayesjpt.table.write import texts
 DRAWS = 32
 """Draws that bands are computed from, two of each structure: of 50 columns these take a second."""
 
-PAIR_DRAWS = 16
-"""Draws that pairs of columns are computed from, one of each structure: 1,225 pairs take a second."""
-
-PAIR_TOLERANCE = 3e-3
-"""Nats, see `dependence`: coefficients that are written to two digits are off by 0.002 on the wines, in a third of the
-time."""
-
 CELLS = 40
 """Cells of a column of numbers: about eight pixels each."""
-
-PAIRED = 60
-"""Columns at most of which a report looks at all pairs: as many rows of a picture as a screen has room for."""
 
 SUPPORT = 0.01
 """Least share of all rows of a sub-population's densest part that a report tells."""
@@ -107,26 +97,6 @@ class ColumnReport:
         if math.isnan(self.gap):
             return "no rows"
         return "differs" if self.is_off else "fits" if self.gap <= self.by_chance else "fits closely enough"
-
-
-@dataclass(frozen=True)
-class Pair:
-    """How much two columns hang together: positions, and the informational correlation with its interval."""
-
-    first: int
-    second: int
-    mean: float
-    lo: float
-    hi: float
-
-    @property
-    def strength(self) -> str:
-        """How much that is, in a word."""
-        return next(
-            word
-            for least, word in ((0.6, "strong"), (0.3, "clear"), (0.1, "weak"), (0.0, "hardly any"))
-            if self.mean >= least
-        )
 
 
 @dataclass(frozen=True)
@@ -304,7 +274,7 @@ def contents_of(
     rows = post.reference if rows is None else rows
     n_row = rows.n_row if whole and rows is not None else post.settings.get("n_row")
     columns = _columns(some, answers, rows, int(n_row) if isinstance(n_row, int) else 0)
-    pairs, paired = _pairs(some)
+    pairs, paired = pairs_of(some)
     odd, n_scored = _odd_rows(few, rows, rng, whole)
     return Contents(
         name=name,
@@ -395,26 +365,6 @@ def _shares(axis: Axis, rows: Table | None) -> tuple[np.ndarray, int]:
         cell = np.searchsorted(axis.edges, seen, side="right") - 1
         counts = np.bincount(cell[(cell >= 0) & (cell < n_cell)], minlength=n_cell)
     return counts / seen.size, seen.size
-
-
-# --- what hangs together ---------------------------------------------------------------------------------------------
-
-
-def _pairs(post: Posterior) -> tuple[tuple[Pair, ...], tuple[int, ...]]:
-    """Return all pairs of the first columns, the most dependent first, and which columns these are."""
-    paired = tuple(k for k, column in enumerate(post.schema) if column.n_distinct != 1)[:PAIRED]
-    if len(paired) < 2:
-        return (), paired
-    names = [post.schema.names[k] for k in paired]
-    found = dependence(post, names, normalised=True, max_draws=PAIR_DRAWS, tolerance=PAIR_TOLERANCE).values
-    values = found.reshape(-1, len(paired), len(paired))
-    masses = summarised(values)
-    first, second = np.triu_indices(len(paired), 1)
-    pairs = [
-        Pair(paired[i], paired[j], float(masses.mean[i, j]), float(masses.lo[i, j]), float(masses.hi[i, j]))
-        for i, j in zip(first.tolist(), second.tolist(), strict=True)
-    ]
-    return tuple(sorted(pairs, key=lambda pair: -pair.mean)), paired
 
 
 # --- outliers --------------------------------------------------------------------------------------------------------

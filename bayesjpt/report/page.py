@@ -19,9 +19,7 @@ from bayesjpt.queries.representative import whose
 from bayesjpt.queries.types import ColumnType
 from bayesjpt.report.charts import column_svg, pairs_svg
 from bayesjpt.report.contents import Contents
-
-TOP_PAIRS = 15
-"""Pairs of columns that are described in text."""
+from bayesjpt.report.pairs import TOP_PAIRS
 
 DRAWN_ROWS = 200
 """Rows that a page holds, for pictures of any pair: as many as a fit keeps."""

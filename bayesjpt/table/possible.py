@@ -6,6 +6,9 @@ import numpy as np
 
 from bayesjpt.table.schema import Column, Schema
 
+_BEYOND = 0.01
+"""Share of rows that is expected beyond the last of a few whole numbers, where it is no end of the column."""
+
 
 def possible_values(schema: Schema) -> np.ndarray:
     """Return float64 (2, n_column): the least and largest value that a cell of each column may have, codes of labels.
@@ -19,7 +22,8 @@ def possible_values(schema: Schema) -> np.ndarray:
 def _ends_of_numbers(column: Column) -> tuple[float, float]:
     """Return the support, up to 0 where no training value is above, and no farther than a value that ends the column.
 
-    That is an atom that is the least or the largest value: the 100 of percentages, or what was cut off there.
+    That is an atom that is the least or the largest value: the 100 of percentages, or what was cut off there; and the
+    first or last of a few whole numbers that do not thin out towards it, as the marks 1 to 5.
     """
     lo, hi = column.support
     if column.dtype != "datetime" and column.minimum < 0.0 and column.maximum <= 0.0:  # 1970 is no last date
@@ -28,7 +32,19 @@ def _ends_of_numbers(column: Column) -> tuple[float, float]:
         lo = max(lo, column.minimum)
     if column.minimum < column.maximum and column.maximum in column.atoms:
         hi = min(hi, column.maximum)
+    if _ends_at(column.levels, column.frequencies):
+        lo = max(lo, column.levels[0])
+    if _ends_at(column.levels[::-1], column.frequencies[::-1]):
+        hi = min(hi, column.levels[-1])
     return lo, hi
+
+
+def _ends_at(levels: tuple[float, ...], shares: tuple[float, ...]) -> bool:
+    """Return whether the first of some whole numbers ends a column: it is too frequent for none to lie beyond.
+
+    Where shares are log-concave, as those of most distributions of counts, that beyond is about first^2 / second.
+    """
+    return len(levels) > 1 and abs(levels[0] - levels[1]) == 1.0 and shares[0] ** 2 >= _BEYOND * shares[1]
 
 
 def seen_labels(schema: Schema) -> np.ndarray:
