@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptWarning, QueryError
+from bayesjpt.errors import BayesjptWarning, EvidenceError, QueryError
 
 FEW = {"n_structures": 2, "seed": 1, "progress": False}
 
@@ -89,3 +89,31 @@ def test_a_row_that_rules_a_constant_out_is_filled_all_the_same(post):
     rows = bj.as_table(pd.DataFrame({"real": [-0.5], "constant": [None]}), schema=post.schema)
     filled = given.impute(rows, rng=1)[0].to_frame()
     assert float(filled["constant"].iloc[0]) > 7.6
+
+
+@pytest.fixture(scope="module")
+def ends():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "mark": rng.choice(5, 400, p=[0.1, 0.2, 0.3, 0.25, 0.15]) + 1,
+            "visits": rng.poisson(6.0, 400),
+            "debt": -np.exp(rng.normal(size=400)).round(3),
+        }
+    )
+    return bj.fit(bj.as_table(frame, kinds={"mark": "integer"}), **FEW)
+
+
+def test_numbers_are_drawn_up_to_the_ends_of_their_column(ends):
+    frame = ends.sample(20_000, rng=1).to_frame()
+    assert set(frame["mark"]) == {1, 2, 3, 4, 5}
+    assert frame["debt"].max() <= 0.0
+    assert frame["visits"].max() > ends.schema.columns[1].maximum  # counts thin out: more may come
+    model = ends.sample(20_000, rng=1, labels="all").to_frame()
+    assert not set(model["mark"]) <= {1, 2, 3, 4, 5}
+
+
+def test_what_is_given_may_lie_beyond_the_ends_where_the_model_is_asked(ends):
+    assert (ends.sample(5, "mark > 5", rng=1, labels="all").to_frame()["mark"] > 5).all()
+    with pytest.raises(EvidenceError, match="labels='all'"):
+        ends.sample(5, "mark > 5", rng=1)
