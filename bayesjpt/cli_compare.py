@@ -89,6 +89,7 @@ def _plain(comparison: TableComparison) -> dict[str, Any]:
         "parts": [asdict(part) for part in comparison.parts],
         "only_in": {"first": list(comparison.only_first), "second": list(comparison.only_second)},
         "not_compared": list(comparison.left_out),
+        "not_compared_because": dict(zip(comparison.left_out, comparison.reasons, strict=True)),
     }
 
 

@@ -103,8 +103,34 @@ def test_columns_of_one_table_alone_are_told_and_unreadable_ones_left_out(rng):
     assert (found.only_first, found.only_second, found.left_out) == (("old",), ("fresh",), ("note",))
     text = repr(found)
     assert "only in a.csv: old" in text
-    assert "not compared (names, texts): note" in text
+    assert f"not compared: note ({found.reasons[0]})" in " ".join(text.split())
+    assert "not compared: note (" in found._repr_html_()
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.filterwarnings("ignore:constant columns")
+@pytest.mark.parametrize("name", ["kind", "size", "day"])
+@pytest.mark.parametrize("n_kept", [0, 1])
+def test_column_that_one_table_lost_differs_by_its_missing_cells(rng, name, n_kept):
+    first, second = made(rng, 100), made(rng, 100)
+    second[name] = second[name].where(np.arange(100) < n_kept)
+    for found in (bj.compare(first, second), bj.compare(second, first)):
+        assert found[name].missing > 0.99
+        assert found[name].verdict == "differs"
+        assert "missing" in found[name].words
+        assert found.left_out == ()
+        assert "1 column differs" in repr(found)
+
+
+def test_reasons_name_the_table_that_has_them(rng):
+    first, second = made(rng, 100), made(rng, 100)
+    first["note"], second["note"] = [f"a text {k}" for k in range(100)], None
+    first["none"] = second["none"] = None
+    found = bj.compare(first, second, names=("a.csv", "b.csv"))
+    assert found.left_out == ("none", "note")
+    assert found.reasons[0] == "empty: no value in 100 rows"
+    assert found.reasons[1].startswith("in a.csv ")
+    assert found.reasons[1].endswith("; in b.csv empty: no value in 100 rows")
 
 
 def test_numbers_that_a_few_rows_made_labels_are_compared_as_numbers(rng):
@@ -151,6 +177,17 @@ def test_command_prints_text_and_json(rng, tmp_path, capfd):
     found = json.loads(capfd.readouterr().out)
     assert found["tables"] == ["a.csv", "b.csv"]
     assert {column["name"]: column["verdict"] for column in found["columns"]}["rings"] == "differs"
+
+
+def test_command_lists_columns_that_one_file_lost(rng, tmp_path, capfd):
+    paths = tmp_path / "a.csv", tmp_path / "b.csv"
+    frame = made(rng, 100).assign(none=None)
+    frame.to_csv(paths[0], index=False)
+    frame.assign(rings=None).to_csv(paths[1], index=False)
+    assert cli.run(["compare", *map(str, paths), "-q", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert {column["name"]: column["verdict"] for column in found["columns"]}["rings"] == "differs"
+    assert found["not_compared_because"] == {"none": "empty: no value in 100 rows"}
 
 
 def test_conditions_on_two_labels_name_the_one_that_is_meant():

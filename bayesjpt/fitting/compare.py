@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.errors import BayesjptError, BayesjptWarning, SamplingError, TableError
+from bayesjpt.fitting.compare_cells import ColumnCells, as_labels, column_cells, in_one_language, without_values
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.paths import Interval, Labels, Region
     from bayesjpt.posterior.draws import Posterior
-    from bayesjpt.table.schema import Column
+    from bayesjpt.table.schema import SetAside
     from bayesjpt.table.table import Table
 
 DIFFERS, MAY_DIFFER = 0.95, 0.5
@@ -83,7 +84,9 @@ class TableComparison:
     parts : tuple of Part
         Where the shares of the two tables differ most; none where they do not.
     only_first, only_second, left_out : tuple of str
-        Columns that one table has alone, and those that are not compared: names, texts.
+        Columns that one table has alone, and those that are not compared.
+    reasons : tuple of str
+        Why each of those in `left_out` is not.
     n_row : tuple of int
         Of both tables.
     names : tuple of str
@@ -101,6 +104,7 @@ class TableComparison:
     n_row: tuple[int, int]
     names: tuple[str, str]
     n_copied: int = 0
+    reasons: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> ColumnComparison:
         """Return the answer for a column by its name."""
@@ -174,23 +178,23 @@ def compare(
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise SamplingError(f"seed = {seed!r}", "a whole number of at least 0")
     both = _as_table(first), _as_table(second)
-    shared = [name for name in both[0].names if name in both[1].names]
-    if not shared:
-        raise TableError("two tables without a column in common", "tables with the same columns")
-    cells = {name: _cells(*(_column(table, name) for table in both)) for name in shared}
-    together, parts, n_copied = _together(cells, [table.n_row for table in both], np.random.default_rng(seed))
     known = [{*table.names, *(column.name for column in table.schema.set_aside)} for table in both]
-    left_out = [name for name in (*known[0], *known[1]) if name in known[0] & known[1] and name not in shared]
+    cells = {name: found for name in _in_order(both) if (found := _cells(both, name)) is not None}
+    if not cells:
+        raise TableError("two tables without a column in common", "tables with the same columns")
+    left_out = sorted(known[0] & known[1] - set(cells))
+    together, parts, n_copied = _together(cells, [table.n_row for table in both], np.random.default_rng(seed))
     return TableComparison(
-        columns=tuple(_compared(name, *cells[name]) for name in shared),
+        columns=tuple(_compared(name, *found) for name, found in cells.items()),
         together=together,
         parts=parts,
         only_first=tuple(sorted(known[0] - known[1])),
         only_second=tuple(sorted(known[1] - known[0])),
-        left_out=tuple(sorted(set(left_out))),
+        left_out=tuple(left_out),
         n_row=(both[0].n_row, both[1].n_row),
         names=names,
         n_copied=n_copied,
+        reasons=tuple(_reason(both, name, names) for name in left_out),
     )
 
 
@@ -208,58 +212,44 @@ def _as_table(given: Any) -> Table:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """A column of one table: its observed values as numbers or as labels, and which rows these are."""
-
-    column: Column
-    values: np.ndarray
-    observed: np.ndarray
+def _in_order(both: tuple[Table, Table]) -> list[str]:
+    """Return the columns that either table models: those of the first, then what the second has alone."""
+    return [*both[0].names, *(name for name in both[1].names if name not in both[0].names)]
 
 
-def _column(table: Table, name: str) -> tuple[_Cells, np.ndarray | None]:
-    k = table.schema.index(name)
-    seen, unseen = table.observed[k], table.unseen.get(k)
-    return _Cells(table.schema.columns[k], table.values[k, seen], seen), None if unseen is None else unseen[seen]
-
-
-def _cells(first: tuple[_Cells, Any], second: tuple[_Cells, Any]) -> tuple[_Cells, _Cells]:
-    """Return a column of both tables in one language: numbers where both hold numbers, labels elsewhere."""
-    from bayesjpt.table.write import texts
-
-    kinds = [_kind(cells.column) for cells, _ in (first, second)]
-    if kinds[0] == kinds[1] != "label":
-        return first[0], second[0]
-    if set(kinds) == {"label", "number"}:
-        numbers = [
-            cells if kind == "number" else _as_numbers(cells)
-            for (cells, _), kind in zip((first, second), kinds, strict=True)
-        ]
-        if numbers[0] is not None and numbers[1] is not None:
-            return numbers[0], numbers[1]
-    found = [
-        _Cells(cells.column, np.array(texts(cells.column, cells.values, new), object), cells.observed)
-        for cells, new in (first, second)
+def _cells(both: tuple[Table, Table], name: str) -> tuple[ColumnCells, ColumnCells] | None:
+    """Return a column of both tables; None where one has no such column, or excluded it for what it holds."""
+    asides = [_aside(table, name) for table in both]
+    is_known = [
+        name in table.names or (aside is not None and aside.is_empty) for table, aside in zip(both, asides, strict=True)
     ]
-    return found[0], found[1]
-
-
-def _kind(column: Column) -> str:
-    return "label" if column.base == "category" else "date" if column.dtype == "datetime" else "number"
-
-
-def _as_numbers(cells: _Cells) -> _Cells | None:
-    """Return labels as the numbers that they spell, as those of a few rows may be; None where one spells none."""
-    from bayesjpt.table.cells import number_of_text
-
-    numbers = [number_of_text(label) for label in cells.column.labels]
-    if any(number is None for number in numbers) or (cells.values >= len(numbers)).any():
+    if not all(is_known):
         return None
-    column = replace(cells.column, base="real", labels=())
-    return _Cells(column, np.array(numbers, np.float64)[cells.values.astype(np.int64)], cells.observed)
+    if asides == [None, None]:
+        return in_one_language(*(column_cells(table, name) for table in both))
+    # a column without any value is excluded from its table; that all its cells are missing is a difference all the same
+    full = 0 if asides[0] is None else 1
+    values, unseen = column_cells(both[full], name)
+    cells = as_labels(values, unseen) if values.column.base == "category" else values
+    empty = without_values(cells, both[1 - full].n_row)
+    return (cells, empty) if full == 0 else (empty, cells)
 
 
-def _compared(name: str, first: _Cells, second: _Cells) -> ColumnComparison:
+def _aside(table: Table, name: str) -> SetAside | None:
+    return next((column for column in table.schema.set_aside if column.name == name), None)
+
+
+def _reason(both: tuple[Table, Table], name: str, names: tuple[str, str]) -> str:
+    """Return why a column is not compared: what excluded it, and where, if not in both for the same reason."""
+    found = [
+        (of_table, aside.reason) for table, of_table in zip(both, names, strict=True) if (aside := _aside(table, name))
+    ]
+    if len(found) == 2 and found[0][1] == found[1][1]:
+        return found[0][1]
+    return "; ".join(f"in {of_table} {reason}" for of_table, reason in found)
+
+
+def _compared(name: str, first: ColumnCells, second: ColumnCells) -> ColumnComparison:
     from bayesjpt.queries.two_sample import labels_log_factor, numbers_log_factor, probability_of
 
     gaps = [np.array([cells.observed.sum(), (~cells.observed).sum()], np.float64) for cells in (first, second)]
@@ -300,7 +290,7 @@ def _label_words(labels: Sequence[str], first: np.ndarray, second: np.ndarray) -
     return ", ".join(f"{label} {percent(one)} -> {percent(other)}" for label, one, other in shares if one != other)
 
 
-def _number_words(first: _Cells, second: _Cells) -> str:
+def _number_words(first: ColumnCells, second: ColumnCells) -> str:
     from bayesjpt.queries.column_summary import between
 
     halves = []
@@ -330,7 +320,7 @@ def percent(share: float) -> str:
 
 
 def _together(
-    cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], rng: np.random.Generator
+    cells: dict[str, tuple[ColumnCells, ColumnCells]], n_row: Sequence[int], rng: np.random.Generator
 ) -> tuple[float | None, tuple[Part, ...], int]:
     """Return the probability that rows as a whole differ, the parts in which they do, and the number of copied rows."""
     from bayesjpt.queries.two_sample import parts_log_factor, probability_of
@@ -381,7 +371,9 @@ def _copies(values: np.ndarray, observed: np.ndarray, n_first: int) -> np.ndarra
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _both(cells: dict[str, tuple[_Cells, _Cells]], n_row: Sequence[int], side: np.ndarray) -> tuple[Table, str] | None:
+def _both(
+    cells: dict[str, tuple[ColumnCells, ColumnCells]], n_row: Sequence[int], side: np.ndarray
+) -> tuple[Table, str] | None:
     """Return the rows of both tables as one, and the name of the column that says whose each is."""
     from bayesjpt.table.cells import moments
     from bayesjpt.table.table import as_table

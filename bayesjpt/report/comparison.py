@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import textwrap
 from collections.abc import Sequence
 from typing import Protocol
@@ -58,6 +59,8 @@ class Answer(Protocol):
     @property
     def left_out(self) -> Sequence[str]: ...
     @property
+    def reasons(self) -> Sequence[str]: ...
+    @property
     def n_row(self) -> tuple[int, int]: ...
     @property
     def names(self) -> tuple[str, str]: ...
@@ -78,11 +81,8 @@ def comparison_text(comparison: Answer) -> str:
         for part in comparison.parts:
             text = f"{_share(part.first)} -> {_share(part.second)}: {part.event}"
             lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="      ")
-    for name, only in zip(comparison.names, (comparison.only_first, comparison.only_second), strict=True):
-        if only:
-            lines.append(clipped(f"only in {name}: {', '.join(only)}", WIDTH))
-    if comparison.left_out:
-        lines.append(clipped(f"not compared (names, texts): {', '.join(comparison.left_out)}", WIDTH))
+    for remark in _remarks(comparison):
+        lines += textwrap.wrap(remark, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
 
 
@@ -92,10 +92,21 @@ def comparison_html(comparison: Answer) -> str:
 
     lines = [list(_cells(column)) for column in _ranked(comparison)]
     page = html_table(list(_HEADERS), lines, f"{_headline(comparison)}. {_verdict(comparison)}")
-    if not comparison.parts:
-        return page
-    parts = [[_share(part.first), _share(part.second), part.event] for part in comparison.parts]
-    return page + html_table([*comparison.names, "rows with"], parts, "Where the rows differ most")
+    if comparison.parts:
+        parts = [[_share(part.first), _share(part.second), part.event] for part in comparison.parts]
+        page += html_table([*comparison.names, "rows with"], parts, "Where the rows differ most")
+    return page + "".join(f"<p>{html.escape(remark)}</p>" for remark in _remarks(comparison))
+
+
+def _remarks(comparison: Answer) -> list[str]:
+    """Return what is to be known beside the columns compared, a sentence each."""
+    found = []
+    for name, only in zip(comparison.names, (comparison.only_first, comparison.only_second), strict=True):
+        if only:
+            found.append(f"only in {name}: {clipped(', '.join(only), WIDTH)}")
+    for name, reason in zip(comparison.left_out, comparison.reasons, strict=True):
+        found.append(f"not compared: {clipped(name, _LONGEST_NAME)} ({reason})")
+    return found
 
 
 def _headline(comparison: Answer) -> str:

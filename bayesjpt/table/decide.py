@@ -20,7 +20,7 @@ from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reas
 from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, tokens_text, without_tokens
 from bayesjpt.table.iso_dates import is_iso
 from bayesjpt.table.overrides import FORMER_KINDS, KINDS, LABEL_KINDS, NOTHING, Override
-from bayesjpt.table.schema import Column, Schema, SetAside, closest
+from bayesjpt.table.schema import NO_VALUE, Column, Schema, SetAside, closest
 from bayesjpt.table.unreadable import Unreadable, unreadable_text, without_unreadable
 
 
@@ -140,7 +140,7 @@ def _exclude(cells: Cells, override: Override, decided: _Decided) -> None:
             "numbers, texts, booleans or dates",
             "Convert it.",
         )
-    decided.set_aside.append(SetAside(cells.name, cells.excluded or f"empty: no value in {cells.codes.size} rows"))
+    decided.set_aside.append(SetAside(cells.name, cells.excluded or f"{NO_VALUE} in {cells.codes.size} rows"))
 
 
 def _tell(notes: Sequence[str]) -> None:

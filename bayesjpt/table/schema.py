@@ -157,6 +157,9 @@ class Column:
         return statistical_type
 
 
+NO_VALUE = "empty: no value"
+"""How the reason of a column begins that has no value in any row."""
+
 SUMMED_OUT = "summed out"
 """Reason of a column that the model has, and of which a posterior was made that does not."""
 
@@ -167,6 +170,11 @@ class SetAside:
 
     name: str
     reason: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no value in any row."""
+        return self.reason.startswith(NO_VALUE)
 
 
 @dataclass(frozen=True)

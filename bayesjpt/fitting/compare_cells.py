@@ -1,0 +1,84 @@
+"""The cells of a column of two tables, in one language: numbers where both hold numbers, labels elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from bayesjpt.table.schema import Column
+    from bayesjpt.table.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCells:
+    """A column of one table: its observed values as numbers or as labels, and which rows these are.
+
+    Parameters
+    ----------
+    column : Column
+    values : float64 or object (n_observed,)
+        Numbers, days since 1970-01-01, codes of labels, or labels as texts.
+    observed : bool (n_row,)
+    """
+
+    column: Column
+    values: np.ndarray
+    observed: np.ndarray
+
+
+def column_cells(table: Table, name: str) -> tuple[ColumnCells, np.ndarray | None]:
+    """Return a column of a table, and labels that its schema does not know: object (n_observed,), None elsewhere."""
+    k = table.schema.index(name)
+    seen, unseen = table.observed[k], table.unseen.get(k)
+    return ColumnCells(table.schema.columns[k], table.values[k, seen], seen), None if unseen is None else unseen[seen]
+
+
+def in_one_language(first: tuple[ColumnCells, Any], second: tuple[ColumnCells, Any]) -> tuple[ColumnCells, ColumnCells]:
+    """Return a column of both tables in one language: numbers where both hold numbers, labels elsewhere.
+
+    Parameters
+    ----------
+    first, second : (ColumnCells, object (n_observed,) or None)
+        As `column_cells` returns them.
+    """
+    kinds = [_kind(cells.column) for cells, _ in (first, second)]
+    if kinds[0] == kinds[1] != "label":
+        return first[0], second[0]
+    if set(kinds) == {"label", "number"}:
+        numbers = [
+            cells if kind == "number" else _as_numbers(cells)
+            for (cells, _), kind in zip((first, second), kinds, strict=True)
+        ]
+        if numbers[0] is not None and numbers[1] is not None:
+            return numbers[0], numbers[1]
+    return as_labels(*first), as_labels(*second)
+
+
+def as_labels(cells: ColumnCells, unseen: np.ndarray | None) -> ColumnCells:
+    """Return cells whose values are texts, as the table writes them: object (n_observed,)."""
+    from bayesjpt.table.write import texts
+
+    return ColumnCells(cells.column, np.array(texts(cells.column, cells.values, unseen), object), cells.observed)
+
+
+def _kind(column: Column) -> str:
+    return "label" if column.base == "category" else "date" if column.dtype == "datetime" else "number"
+
+
+def _as_numbers(cells: ColumnCells) -> ColumnCells | None:
+    """Return labels as the numbers that they spell, as those of a few rows may be; None where one spells none."""
+    from bayesjpt.table.cells import number_of_text
+
+    numbers = [number_of_text(label) for label in cells.column.labels]
+    if any(number is None for number in numbers) or (cells.values >= len(numbers)).any():
+        return None
+    column = replace(cells.column, base="real", labels=())
+    return ColumnCells(column, np.array(numbers, np.float64)[cells.values.astype(np.int64)], cells.observed)
+
+
+def without_values(cells: ColumnCells, n_row: int) -> ColumnCells:
+    """Return a column that is empty in a table of so many rows, in the language of the one that has values."""
+    return ColumnCells(cells.column, cells.values[:0], np.zeros(n_row, bool))
