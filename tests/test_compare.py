@@ -140,6 +140,43 @@ def test_numbers_that_a_few_rows_made_labels_are_compared_as_numbers(rng):
     assert found["age"].verdict != "differs"
 
 
+ANSWERS = {
+    "bool": [False, True],
+    "0 and 1": [0, 1],
+    "0. and 1.": [0.0, 1.0],
+    "texts of 0 and 1": ["0", "1"],
+    "True": ["False", "True"],
+    "true": ["false", "true"],
+    "yes": ["no", "yes"],
+    "ja": ["nein", "ja"],
+}
+
+
+@pytest.mark.parametrize("one", ANSWERS)
+@pytest.mark.parametrize("other", ["bool", "0 and 1", "yes"])
+def test_answers_are_alike_however_they_are_spelled(one, other):
+    first, second = (pd.DataFrame({"x": values * 50, "k": range(100)}) for values in (ANSWERS[one], ANSWERS[other]))
+    found = bj.compare(first, second)
+    assert found["x"].verdict == "alike"
+    assert found["x"].size == 0.0
+    mostly_yes = pd.DataFrame({"x": ANSWERS[other][:1] * 20 + ANSWERS[other][1:] * 80, "k": range(100)})
+    assert bj.compare(first, mostly_yes)["x"].verdict == "differs"
+    assert bj.compare(first, mostly_yes)["x"].size == pytest.approx(0.3)
+
+
+@pytest.mark.filterwarnings("ignore:constant columns")
+@pytest.mark.parametrize("one", [[True], ["yes"], [1]])
+@pytest.mark.parametrize("other", [[False, True], ["no", "yes"], [0, 1]])
+def test_single_answer_is_that_of_the_other_table(one, other):
+    first, second = (pd.DataFrame({"x": values * (100 // len(values)), "k": range(100)}) for values in (one, other))
+    assert bj.compare(first, second)["x"].size == 0.5
+
+
+def test_labels_that_are_no_answers_stay_what_they_are():
+    first, second = (pd.DataFrame({"x": values * 50, "k": range(100)}) for values in (["red", "no"], [0, 1]))
+    assert bj.compare(first, second)["x"].size == 1.0
+
+
 def test_long_names_and_markup_are_kept_in_their_place(rng):
     first, second = made(rng, 100), made(rng, 100)
     names = {"rings": "<b>" + "x" * 100}

@@ -39,11 +39,15 @@ def column_cells(table: Table, name: str) -> tuple[ColumnCells, np.ndarray | Non
 def in_one_language(first: tuple[ColumnCells, Any], second: tuple[ColumnCells, Any]) -> tuple[ColumnCells, ColumnCells]:
     """Return a column of both tables in one language: numbers where both hold numbers, labels elsewhere.
 
+    True and false, yes and no in any language, and 0 and 1 are the same two answers.
+
     Parameters
     ----------
     first, second : (ColumnCells, object (n_observed,) or None)
         As `column_cells` returns them.
     """
+    if found := _as_answers(first, second):
+        return found
     kinds = [_kind(cells.column) for cells, _ in (first, second)]
     if kinds[0] == kinds[1] != "label":
         return first[0], second[0]
@@ -55,6 +59,51 @@ def in_one_language(first: tuple[ColumnCells, Any], second: tuple[ColumnCells, A
         if numbers[0] is not None and numbers[1] is not None:
             return numbers[0], numbers[1]
     return as_labels(*first), as_labels(*second)
+
+
+def _as_answers(
+    first: tuple[ColumnCells, Any], second: tuple[ColumnCells, Any]
+) -> tuple[ColumnCells, ColumnCells] | None:
+    """Return answers that tables spell differently as labels of one table; None for others, and for 0 and 1 in both."""
+    both = [cells for cells, _ in (first, second)]
+    if all(cells.column.dtype == "number" for cells in both):
+        return None
+    answers = [_answers(cells) for cells in both]
+    if answers[0] is None or answers[1] is None:
+        return None
+    no_yes = next((pair for cells in both if len(pair := _no_and_yes(cells.column)) == 2), ("False", "True"))
+    found = [
+        ColumnCells(cells.column, np.array(no_yes, object)[answer.astype(np.int64)], cells.observed)
+        for cells, answer in zip(both, answers, strict=True)
+    ]
+    return found[0], found[1]
+
+
+def _answers(cells: ColumnCells) -> np.ndarray | None:
+    """Return which cells say true, yes or 1: bool (n_observed,); None where one says neither this nor its opposite."""
+    if cells.column.base != "category":
+        is_answer = cells.column.dtype == "number" and np.isin(cells.values, (0.0, 1.0)).all()
+        return cells.values == 1.0 if is_answer else None
+    no_yes = _no_and_yes(cells.column)
+    if not set(cells.column.labels) <= set(no_yes) or (cells.values >= len(cells.column.labels)).any():
+        return None
+    return np.array([label == no_yes[1] for label in cells.column.labels])[cells.values.astype(np.int64)]
+
+
+def _no_and_yes(column: Column) -> tuple[str, ...]:
+    """Return the label of no and that of yes; nothing where the labels are no answers."""
+    from bayesjpt.table.yes_no import same_answer, truth
+
+    if column.dtype == "boolean":
+        return "False", "True"
+    if column.dtype == "number":
+        return "0", "1"
+    labels = column.labels
+    if len(labels) == 1:  # which language a single answer is in, nothing tells: English
+        said = same_answer(labels[0], ("no", "yes")) or same_answer(labels[0], ("false", "true"))
+        return () if said is None else (labels[0], "yes") if said in ("no", "false") else ("no", labels[0])
+    no, yes = truth("false", labels), truth("true", labels)
+    return () if no is None or yes is None else (no, yes)
 
 
 def as_labels(cells: ColumnCells, unseen: np.ndarray | None) -> ColumnCells:
