@@ -14,8 +14,10 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt import cli
+from bayesjpt.defaults import FOLDS, INTERVAL
 from bayesjpt.errors import FitFileError, QueryError
-from bayesjpt.fitting.held_out import held_out_score
+from bayesjpt.fitting.held_out import _half_width, held_out_score
+from tests.statistics import LARGEST_Z
 
 NASTY = "<script>alert('x')</script> & \"quoted\" {{ 7 * 7 }} ]]> \u2028"
 N_ROW = 160
@@ -244,6 +246,16 @@ def test_held_out_gain_of_independent_columns_is_none():
     assert found.lo < 0.05
     assert "more than chance" not in found.sentence()
     assert held_out_score(table.take(range(10)), "mspn", rng, n_row=400) is None
+
+
+def test_held_out_interval_allows_for_what_the_structures_of_folds_differ_by(rng):
+    """Gains of a fold have a part in common, with the variance of a mean of as many rows as were learned from."""
+    n_row, n_table = 200, 3000
+    n_train = n_row - n_row // FOLDS
+    shared = rng.normal(size=(n_table, 1, FOLDS)) / np.sqrt(n_train)
+    gains = (rng.normal(size=(n_table, n_row // FOLDS, FOLDS)) + shared).reshape(n_table, n_row)
+    held = [abs(gain.mean()) <= _half_width(gain) for gain in gains]
+    assert abs(np.mean(held) - INTERVAL) < LARGEST_Z * np.sqrt(INTERVAL * (1.0 - INTERVAL) / n_table)
 
 
 # --- command line
