@@ -11,7 +11,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt import cli
-from bayesjpt.errors import SamplingError, TableError
+from bayesjpt.errors import SamplingError, SchemaError, TableError
 
 
 def made(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -200,6 +200,17 @@ def test_what_cannot_be_compared_is_refused(rng):
         bj.compare(frame[["size"]], frame[["rings"]])
     with pytest.raises(SamplingError, match="seed = -1"):
         bj.compare(frame, frame, seed=-1)
+
+
+def test_errors_advise_what_compare_can_be_given(rng):
+    frame = pd.DataFrame({"id": range(1, 101)})
+    with pytest.raises(SchemaError) as raised:
+        bj.compare(frame, frame)
+    advised = "bj.as_table(..., kinds={'id': 'integer'})"
+    assert f"for example {advised}." in str(raised.value)
+    assert "--kind" in raised.value.at_the_command_line()
+    table = eval(advised.replace("...", "frame"), {"bj": bj, "frame": frame})
+    assert bj.compare(table, table).differing == ()
 
 
 def test_command_prints_text_and_json(rng, tmp_path, capfd):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesjpt.errors import BayesjptError, BayesjptWarning, SamplingError, TableError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, SamplingError, SchemaError, TableError
 from bayesjpt.fitting.compare_cells import ColumnCells, as_labels, column_cells, in_one_language, without_values
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ _LEAST_ROWS = 40
 
 _SHOWN_PARTS = 4
 """Parts in which the tables differ most that are listed."""
+
+_OPTION = re.compile(r"\b(?:kinds|na)=\{.*\}")
+"""Options of reading in the remedy of an error."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +207,11 @@ def _as_table(given: Any) -> Table:
     from bayesjpt.table.table import as_table
 
     if not isinstance(given, Posterior):
-        return as_table(given)
+        try:
+            return as_table(given)
+        except (SchemaError, TableError) as error:  # what these advise are arguments of `as_table`
+            remedy = error.remedy and _OPTION.sub(r"bj.as_table(..., \g<0>)", error.remedy)
+            raise type(error)(error.found, error.expected, remedy, command=error.command) from None
     if given.reference is None:
         raise TableError("a posterior without rows of its table", "one that `fit` returned, or a table")
     return given.reference
