@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
@@ -12,6 +13,8 @@ import pytest
 import bayesjpt as bj
 from bayesjpt import cli
 from bayesjpt.errors import SamplingError, SchemaError, TableError
+
+START = pd.Timestamp("2024-01-01")
 
 
 def made(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -175,6 +178,71 @@ def test_single_answer_is_that_of_the_other_table(one, other):
 def test_labels_that_are_no_answers_stay_what_they_are():
     first, second = (pd.DataFrame({"x": values * 50, "k": range(100)}) for values in (["red", "no"], [0, 1]))
     assert bj.compare(first, second)["x"].size == 1.0
+
+
+ROUNDED = {
+    "digits": (lambda x: x.round(1), lambda x: x.round(3), "recorded to 0.1 / 0.001"),
+    "all digits": (lambda x: x, lambda x: x.round(1), "recorded to all digits / 0.1"),
+    "tens": (lambda x: (x * 100.0).round(-1), lambda x: (x * 100.0).round(0), "recorded to 10 / 1"),
+    "halves to even": (lambda x: (x * 8.0).round(0), lambda x: (x * 80.0).round(0) / 10.0, "recorded to 1 / 0.1"),
+    "halves up": (lambda x: np.floor(np.round(x * 20.0) / 2.0 + 0.5), lambda x: np.round(x * 20.0) / 2.0,
+                  "recorded to 1 / 0.5"),
+    "cut off": (lambda x: np.floor(5.0 * abs(x)), lambda x: (5.0 * abs(x)).round(2), "recorded to 1 / 0.01"),
+    "dates": (lambda x: (START + pd.to_timedelta(200.0 * x, "D")).floor("D"),
+              lambda x: (START + pd.to_timedelta(200.0 * x, "D")).floor("min"), "recorded to the day / the minute"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_same_quantity_at_other_digits_is_alike_and_told(rng, name):
+    one, other, words = ROUNDED[name]
+    first, second = pd.DataFrame({"x": one(rng.normal(size=400))}), pd.DataFrame({"x": other(rng.normal(size=400))})
+    found = bj.compare(first, second)
+    assert found["x"].verdict == "alike"
+    assert found["x"].words == words
+    assert found.together < 0.5
+    text = " ".join(repr(found).split())
+    assert "The columns are alike, but for the digits to which they were recorded." in text
+    assert f"x: {words}, compared at " in text
+    assert found["x"].rounding in html.unescape(found._repr_html_())
+    words = words.removeprefix("recorded to ").split(" / ")
+    assert bj.compare(second, first)["x"].words == f"recorded to {words[1]} / {words[0]}"
+
+
+def test_rounded_copies_of_rows_are_the_same_rows(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=300).round(3), "k": rng.choice(["a", "b"], 300)})
+    found = bj.compare(frame, frame.round(1))
+    assert found.n_copied == 300
+    assert "Both hold the same rows, but for the digits" in " ".join(repr(found).split())
+
+
+def test_difference_beyond_rounding_is_found(rng):
+    first, second = rng.normal(size=400).round(1), (rng.normal(size=400) + 0.5).round(3)
+    found = bj.compare(pd.DataFrame({"x": first}), pd.DataFrame({"x": second}))["x"]
+    assert found.verdict == "differs"
+    assert found.words.endswith("; recorded to 0.1 / 0.001")
+
+
+def test_share_of_values_between_the_coarser_ones_is_told(rng):
+    whole = rng.integers(5, 60, 300)
+    first, second = (pd.DataFrame({"price": whole + ends}) for ends in (0, np.where(rng.random(300) < 0.5, 0.0, 0.99)))
+    found = bj.compare(first, second)["price"]
+    assert re.search(r"recorded to 1 / 0.01, compared at 1; (4|5)\d % of the values of the second lie", found.rounding)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([0, 1] * 150, np.linspace(0.0, 1.0, 300).round(3)),  # of two values nothing is left to compare
+        ([10.0, 12.0, 15.0, 20.0, 30.0, 41.0], [*range(5, 60), 7.5, 8.5, 9.5]),  # whole by chance
+        (np.linspace(0.0, 10.0, 21), np.linspace(0.0, 10.0, 51)),  # halves and fifths
+        ([3.0] * 300, np.linspace(0.0, 10.0, 300).round(2)),  # a constant has no digits
+    ],
+)
+@pytest.mark.filterwarnings("ignore:constant columns")
+def test_what_rounding_does_not_explain_is_compared_as_it_is(first, second):
+    first, second = pd.DataFrame({"x": first}), pd.DataFrame({"x": second})
+    assert bj.compare(first, second)["x"].rounding == ""
 
 
 def test_long_names_and_markup_are_kept_in_their_place(rng):

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.errors import BayesjptError, BayesjptWarning, SamplingError, SchemaError, TableError
-from bayesjpt.fitting.compare_cells import ColumnCells, as_labels, column_cells, in_one_language, without_values
+from bayesjpt.fitting.compare_cells import (
+    ColumnCells,
+    as_labels,
+    column_cells,
+    in_one_language,
+    percent,
+    without_values,
+)
+from bayesjpt.fitting.compare_rounding import AtOneRounding, at_one_rounding
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.paths import Interval, Labels, Region
@@ -50,7 +58,9 @@ class ColumnComparison:
     missing : float
         Probability that cells are missing more, or less, often.
     words : str
-        What is different.
+        What is different, and to what either table was recorded where that is not the same.
+    rounding : str
+        At which rounding two tables that were recorded to different digits are compared; empty elsewhere.
     """
 
     name: str
@@ -58,6 +68,7 @@ class ColumnComparison:
     size: float
     missing: float
     words: str
+    rounding: str = ""
 
     @property
     def verdict(self) -> str:
@@ -166,10 +177,10 @@ def compare(
     -----
     Each probability is that of "differ" where "differ" and "alike" were equally probable before the tables were seen,
     by Bayes factors in closed form (`bayesjpt.queries.two_sample`): of labels and missing cells by their shares, of
-    numbers by the mix of both tables in parts of the line. Together: a joint probability tree is grown on one half of
-    the rows to tell the tables apart by all columns, and its leaves are judged on the other half, and the other way
-    round; the two log factors are averaged. A row and its copy in the other table stay in one half, and tables of the
-    same rows do not differ. See docs/explanation/compare.md.
+    numbers by the mix of both tables in parts of the line, at the digits of the table that has fewer. Together: a joint
+    probability tree is grown on one half of the rows to tell the tables apart by all columns, and its leaves are judged
+    on the other half, and the other way round; the two log factors are averaged. A row and its copy in the other table
+    stay in one half, and tables of the same rows do not differ. See docs/explanation/compare.md.
 
     Examples
     --------
@@ -187,9 +198,11 @@ def compare(
     if not cells:
         raise TableError("two tables without a column in common", "tables with the same columns")
     left_out = sorted(known[0] & known[1] - set(cells))
+    alike = {name: at_one_rounding(*found) for name, found in cells.items()}
+    cells = {name: (found.first, found.second) for name, found in alike.items()}
     together, parts, n_copied = _together(cells, [table.n_row for table in both], np.random.default_rng(seed))
     return TableComparison(
-        columns=tuple(_compared(name, *found) for name, found in cells.items()),
+        columns=tuple(_rounded(_compared(name, *cells[name]), found) for name, found in alike.items()),
         together=together,
         parts=parts,
         only_first=tuple(sorted(known[0] - known[1])),
@@ -257,6 +270,12 @@ def _reason(both: tuple[Table, Table], name: str, names: tuple[str, str]) -> str
     return "; ".join(f"in {of_table} {reason}" for of_table, reason in found)
 
 
+def _rounded(column: ColumnComparison, found: AtOneRounding) -> ColumnComparison:
+    """Return how a column differs, with the digits to which the tables were recorded."""
+    words = "; ".join(filter(None, (column.words, found.recorded)))
+    return replace(column, words=words, rounding=found.remark)
+
+
 def _compared(name: str, first: ColumnCells, second: ColumnCells) -> ColumnComparison:
     from bayesjpt.queries.two_sample import labels_log_factor, numbers_log_factor, probability_of
 
@@ -313,15 +332,6 @@ def _number_words(first: ColumnCells, second: ColumnCells) -> str:
 
 def _gap_words(gaps: Sequence[np.ndarray]) -> str:
     return "missing " + " -> ".join(percent(gap[1] / max(gap.sum(), 1.0)) for gap in gaps)
-
-
-def percent(share: float) -> str:
-    """Return a share in percent; what is there is never shown as nothing, nor what is not all as all."""
-    if 0.0 < share < 0.01:
-        return "<1 %"
-    if 0.99 < share < 1.0:
-        return ">99 %"
-    return f"{100.0 * share:.0f} %"
 
 
 # --- together --------------------------------------------------------------------------------------------------------

@@ -131,3 +131,12 @@ def _as_numbers(cells: ColumnCells) -> ColumnCells | None:
 def without_values(cells: ColumnCells, n_row: int) -> ColumnCells:
     """Return a column that is empty in a table of so many rows, in the language of the one that has values."""
     return ColumnCells(cells.column, cells.values[:0], np.zeros(n_row, bool))
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; what is there is never shown as nothing, nor what is not all as all."""
+    if 0.0 < share < 0.01:
+        return "<1 %"
+    if 0.99 < share < 1.0:
+        return ">99 %"
+    return f"{100.0 * share:.0f} %"

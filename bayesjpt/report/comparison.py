@@ -30,6 +30,8 @@ class ColumnAnswer(Protocol):
     def verdict(self) -> str: ...
     @property
     def words(self) -> str: ...
+    @property
+    def rounding(self) -> str: ...
 
 
 class PartAnswer(Protocol):
@@ -100,7 +102,9 @@ def comparison_html(comparison: Answer) -> str:
 
 def _remarks(comparison: Answer) -> list[str]:
     """Return what is to be known beside the columns compared, a sentence each."""
-    found = []
+    found = [
+        f"{clipped(column.name, _LONGEST_NAME)}: {column.rounding}" for column in comparison.columns if column.rounding
+    ]
     for name, only in zip(comparison.names, (comparison.only_first, comparison.only_second), strict=True):
         if only:
             found.append(f"only in {name}: {clipped(', '.join(only), WIDTH)}")
@@ -119,7 +123,7 @@ def _verdict(comparison: Answer) -> str:
     """Return what was found in a sentence."""
     differing = [column.name for column in comparison.columns if column.verdict == "differs"]
     if comparison.n_copied and comparison.n_row == (comparison.n_copied, comparison.n_copied):
-        return "Both hold the same rows."
+        return f"Both hold the same rows{_but_for_digits(comparison)}."
     text = (
         f"Taken together: {probability(comparison.together)} that the rows differ."
         if comparison.together is not None
@@ -133,7 +137,13 @@ def _verdict(comparison: Answer) -> str:
     if comparison.together is not None and comparison.together >= 0.95:
         return f"No column differs by itself, but what hangs together does. {text}"
     doubtful = [column.name for column in comparison.columns if column.verdict == "may differ"]
-    return f"{'No column clearly differs' if doubtful else 'The columns are alike'}. {text}".strip()
+    alike = "No column clearly differs" if doubtful else f"The columns are alike{_but_for_digits(comparison)}"
+    return f"{alike}. {text}".strip()
+
+
+def _but_for_digits(comparison: Answer) -> str:
+    is_rounded = any(column.rounding for column in comparison.columns)
+    return ", but for the digits to which they were recorded" if is_rounded else ""
 
 
 def probability(value: float) -> str:
