@@ -69,12 +69,13 @@ def _as_answers(
     if all(cells.column.dtype == "number" for cells in both):
         return None
     answers = [_answers(cells) for cells in both]
-    if answers[0] is None or answers[1] is None:
+    known = [answer for answer in answers if answer is not None]
+    if len(known) < 2:
         return None
     no_yes = next((pair for cells in both if len(pair := _no_and_yes(cells.column)) == 2), ("False", "True"))
     found = [
         ColumnCells(cells.column, np.array(no_yes, object)[answer.astype(np.int64)], cells.observed)
-        for cells, answer in zip(both, answers, strict=True)
+        for cells, answer in zip(both, known, strict=True)
     ]
     return found[0], found[1]
 

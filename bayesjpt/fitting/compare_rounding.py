@@ -89,7 +89,7 @@ def at_one_rounding(first: ColumnCells, second: ColumnCells) -> AtOneRounding:
         f"{recorded}, compared at {_width_text(wide, is_date=is_date)}; {between} of the values of the "
         f"{'second' if k == 0 else 'first'} lie between"
     )
-    return AtOneRounding(*(made if k == 0 else made[::-1]), recorded, remark)
+    return AtOneRounding(made[k], made[1 - k], recorded, remark)
 
 
 def _width(cells: ColumnCells) -> float:
