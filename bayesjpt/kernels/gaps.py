@@ -81,7 +81,10 @@ def draw_gaps(plan, values, missing, log_weight, theta, limits, n_block, max_tri
 
 @kernel
 def completed(values, missing, cells):
-    """Return a copy of values, (n_row, n_column), with the missing cells, row by row, replaced by `cells`."""
+    """Return a copy of values, (n_row, n_column), with the missing cells, row by row, replaced by `cells`.
+
+    There is one of `cells`, float64 (n_missing,), for each: the caller has checked that.
+    """
     out = np.empty(values.shape)
     k = 0
     for i in range(values.shape[0]):

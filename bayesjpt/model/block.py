@@ -216,7 +216,7 @@ def _imputed(name: str, frozen: FrozenCircuit, data: Table, given: tuple) -> Any
     model.add_coord(dim, gap_labels(data))
     values, missing, weight, theta = given
     cells = ImputedCells(f"{name}{IMPUTED}", frozen, values, missing, weight, theta, dims=dim, default_transform=None)
-    return CompletedRows()(values, missing, cells)
+    return CompletedRows(cells.name)(values, missing, cells)
 
 
 def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:

@@ -41,6 +41,7 @@ from bayesjpt.model.concentration import concentration_function, hyperparameters
 from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gaps import check_gaps
 from bayesjpt.model.groups import FrozenGroups
+from bayesjpt.model.imputed import checked_cells
 from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
@@ -90,7 +91,8 @@ class CircuitGibbs(BlockedStep):
     ModelError
         If another factor of the model depends on the variables that are drawn, one of the block's is not free, or a
         family's parameters, or weights of types and those of dictionaries that they divide, are divided among steps;
-        for a block of the collapsed sampler, if it does not draw all variables of the block.
+        for a block of the collapsed sampler, if it does not draw all variables of the block; for a point without one
+        finite number for each missing cell of a block with ``impute=True``.
     SamplingError
         If a row has probability zero, or a conditional distribution is not valid.
 
@@ -236,7 +238,8 @@ class CircuitGibbs(BlockedStep):
     def _complete(self, point: dict) -> None:
         """Take the missing cells from the point: what follows is given whole rows."""
         values, missing = self._rows
-        self._load(completed(values, missing, point[self._cells]), np.zeros_like(missing))
+        cells = checked_cells(self._cells, point[self._cells], missing)
+        self._load(completed(values, missing, cells), np.zeros_like(missing))
         self.concentrate(point)
 
     def _warm_up(self, point: dict | None) -> None:

@@ -26,7 +26,7 @@ from bayesjpt.internals import dataclass_state
 from bayesjpt.kernels.gaps import complete_rows, completed
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.concentration import blanket
-from bayesjpt.model.imputed import CompletedRows, ImputedCellsRV, cell_limits
+from bayesjpt.model.imputed import CompletedRows, ImputedCellsRV, cell_limits, checked_cells
 from bayesjpt.model.row_axis import MIXED, row_axis
 
 IMPUTATION_PROPOSALS = 4
@@ -56,6 +56,11 @@ class CircuitImputation(BlockedStep):
     rng : numpy.random.Generator or int, optional
     compile_kwargs : dict, optional
         Of ``pm.compile``, by which the other factors become a function of the point.
+
+    Raises
+    ------
+    ModelError
+        For a point, such as ``initvals=`` of ``pm.sample``, without one finite number for each missing cell.
 
     Notes
     -----
@@ -121,7 +126,8 @@ class CircuitImputation(BlockedStep):
 
     def step(self, point: dict) -> tuple[dict, list[dict]]:
         """Return the point after some proposals for each row, with fresh arrays, and the share accepted."""
-        rows, missing = completed(self._values, self._missing, point[self._name]), self._missing
+        missing = self._missing
+        rows = completed(self._values, missing, checked_cells(self._name, point[self._name], missing))
         parameters = self._parameters(point)
         n_accepted = 0
         log_factors = self._log_factors(point, rows)

@@ -19,6 +19,7 @@ from pytensor.graph.op import Op
 from pytensor.tensor.random.op import RandomVariable
 
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
+from bayesjpt.errors import ModelError
 from bayesjpt.internals import (
     log_probability,
     numba_core_rv_funcify,
@@ -54,10 +55,36 @@ def cell_limits(schema: Schema) -> np.ndarray:
     return np.vstack([possible_values(schema), np.zeros((2, len(schema)))])
 
 
-class CompletedRows(Op):
-    """Rows with their missing cells, row by row, taken from a vector."""
+def checked_cells(name: str, cells: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return values of missing cells at a point, float64 (n_missing,).
 
-    __props__ = ()
+    Raises
+    ------
+    ModelError
+        For other than one finite number for each missing cell of the mask, (n_row, n_column).
+    """
+    n_missing = np.count_nonzero(missing)
+    if np.shape(cells) != (n_missing,):
+        raise ModelError(f"{name} of shape {np.shape(cells)}", f"({n_missing},): one value for each missing cell")
+    if not np.isfinite(cells).all():
+        raise ModelError(f"{name} with values that are not finite", "a number or a code for each missing cell")
+    return cells
+
+
+class CompletedRows(Op):
+    """Rows with their missing cells, row by row, taken from a vector.
+
+    Parameters
+    ----------
+    name : str
+        Of the vector, for the error where it is not as long as there are missing cells: `bayesjpt.set_rows` changes
+        these, and draws from before still hold those of the rows before.
+    """
+
+    __props__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
 
     def make_node(self, values, missing, cells):
         inputs = [pt.as_tensor(x) for x in (values, missing, cells)]
@@ -65,6 +92,9 @@ class CompletedRows(Op):
 
     def perform(self, node, inputs, outputs):
         values, missing, cells = inputs
+        # the kernel takes as many as the mask says, whether they are there or not
+        if cells.size != np.count_nonzero(missing):
+            raise _cells_of_other_rows(self.name)
         outputs[0][0] = completed(values, missing, cells)
 
     def connection_pattern(self, node):
@@ -76,6 +106,15 @@ class CompletedRows(Op):
         return [disconnected_type(), disconnected_type(), cotangent[inputs[1].nonzero()]]
 
 
+def _cells_of_other_rows(name: str) -> ModelError:
+    """Return the error for more or fewer values than there are missing cells."""
+    return ModelError(
+        f"values of {name} for another number of missing cells than the rows have, as in draws from before bj.set_rows",
+        "one for each",
+        f'Draw it anew: pm.sample_posterior_predictive(..., sample_vars=["{name}", ...])',
+    )
+
+
 @through.register(CompletedRows)
 def _completed_rows_taint(op, node, marks):
     return [None]  # missing cells have values
@@ -83,8 +122,13 @@ def _completed_rows_taint(op, node, marks):
 
 @register_funcify_default_op_cache_key(CompletedRows)
 def _completed_rows_numba(op, node, **kwargs):
+    error = _cells_of_other_rows(op.name)
+    found, expected, remedy = error.found, error.expected, error.remedy  # compiled code raises of constants alone
+
     @numba_njit
     def completed_rows(values, missing, cells):
+        if cells.size != np.count_nonzero(missing):
+            raise ModelError(found, expected, remedy)
         return completed(values, missing, cells)
 
     return completed_rows, source_version()
@@ -184,7 +228,7 @@ def _imputed_cells_logp(op, values, rng, size, rows, missing, log_weight, theta,
     Not normalised over the limits: the model is conditioned on missing cells that keep to them.
     """
     (cells,) = values
-    whole = CompletedRows()(rows, missing, cells)
+    whole = CompletedRows(cells.name or "missing cells")(rows, missing, cells)
     memories = [_memory(op.block, rows) for _ in range(2)]
     of_whole = rows_density(op.block, whole, pt.zeros_like(missing), log_weight, theta, memories[0])
     of_observed = rows_density(op.block, rows, missing, log_weight, theta, memories[1])

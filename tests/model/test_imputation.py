@@ -73,7 +73,7 @@ def test_rows_that_an_expression_mixes_are_told_from_its_graph(make, expected, r
     values, cells, b = rng.normal(size=(4, 3)), pt.vector("cells"), pt.vector("b")
     missing = np.zeros((4, 3), bool)
     missing[:, 0] = True
-    out = make(CompletedRows()(values, missing, cells), b)
+    out = make(CompletedRows("cells")(values, missing, cells), b)
     assert row_axis(out, cells, CompletedRows) == expected
     if expected in (0, 1):  # the witness: change the cell of one row after the other
         evaluate = pytensor.function([cells, b], out, on_unused_input="ignore")
@@ -148,7 +148,7 @@ def test_steps_are_found_and_observed_cells_stay(pair, regressed):
     assert np.unique(drawn[0, :, 0]).size > 5
     assert 0.0 < float(idata["sample_stats"]["x_imputed_accepted"].mean()) <= 1.0
     with model:
-        rows = pm.draw(CompletedRows()(model["x_data"], model["x_missing"], np.zeros(4)))
+        rows = pm.draw(CompletedRows("x_imputed")(model["x_data"], model["x_missing"], np.zeros(4)))
     assert np.array_equal(rows[table.observed.T], table.values.T[table.observed.T])
 
 
