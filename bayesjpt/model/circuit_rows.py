@@ -120,7 +120,7 @@ class CircuitLogDensity(Op):
         return [[True], [False], [True], [True], *([[False]] * (len(node.inputs) - 4))]
 
     def pullback(self, inputs, outputs, cotangents):
-        """Return the derivatives with respect to log weights and parameters; undefined for rows of data."""
+        """Return the derivatives with respect to log weights and parameters; those of rows refuse to be compiled."""
         (cotangent,) = cotangents
         without = families_without_gradient(inputs[4 + Plan._fields.index("leaf_family")])
         if without:
@@ -130,8 +130,8 @@ class CircuitLogDensity(Op):
             derivatives = [disconnected_type(), disconnected_type()]
         else:
             derivatives = CircuitLogDensityGradient()(cotangent, *inputs)
-        of_values = grad_not_implemented(self, 0, inputs[0], "rows are data")
-        return [of_values, disconnected_type(), *derivatives, *(disconnected_type() for _ in inputs[4:])]
+        others = [disconnected_type() for _ in inputs[4:]]
+        return [RefusedRowsGradient()(inputs[0]), disconnected_type(), *derivatives, *others]
 
 
 class RememberedLogDensity(CircuitLogDensity):
@@ -149,8 +149,7 @@ class RememberedLogDensity(CircuitLogDensity):
     def pullback(self, inputs, outputs, cotangents):
         """Return derivatives that refuse to be compiled: bounded variables without transforms are for sweeps."""
         others = [disconnected_type() for _ in inputs[4:]]
-        of_values = grad_not_implemented(self, 0, inputs[0], "rows are data")
-        return [of_values, disconnected_type(), *RefusedGradient()(*inputs[2:4]), *others]
+        return [RefusedRowsGradient()(inputs[0]), disconnected_type(), *RefusedGradient()(*inputs[2:4]), *others]
 
 
 class RefusedGradient(Op):
@@ -162,20 +161,37 @@ class RefusedGradient(Op):
 
     __props__ = ()
 
-    def make_node(self, log_weight, theta):
-        return Apply(
-            self, [log_weight, theta], [pt.vector(dtype="float64", shape=x.type.shape) for x in (log_weight, theta)]
-        )
+    def make_node(self, *inputs):
+        return Apply(self, list(inputs), [pt.tensor(dtype="float64", shape=x.type.shape) for x in inputs])
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        raise no_gradient()
+        raise self.error()
 
     def perform(self, node, inputs, outputs):
-        raise no_gradient()
+        raise self.error()
 
     def pullback(self, inputs, outputs, cotangents):
         """Raise: second derivatives are asked for by those who want first ones."""
-        raise no_gradient()
+        raise self.error()
+
+    def error(self) -> ModelError:
+        """Return the error, which says what to do instead."""
+        return no_gradient()
+
+
+class RefusedRowsGradient(RefusedGradient):
+    """In place of the gradient with respect to rows, which is asked for where missing cells are variables.
+
+    ``pm.find_MAP`` would take a gradient that is not implemented for a wish to do without, and stay at its start.
+    """
+
+    def error(self) -> ModelError:
+        """Return the error, which says what to do instead."""
+        return ModelError(
+            "the gradient of missing cells, which are variables of a block with impute=True",
+            "bj.CircuitMixture(..., transforms=True) without impute for NUTS, pm.fit and pm.find_MAP of all variables",
+            "Or leave step= out: pm.sample() finds the steps by itself",
+        )
 
 
 def no_gradient() -> ModelError:
@@ -231,7 +247,7 @@ def _remembered_log_density_numba(op, node, **kwargs):
 
 @register_funcify_default_op_cache_key(RefusedGradient)
 def _refused_gradient_numba(op, node, **kwargs):
-    raise no_gradient()
+    raise op.error()
 
 
 @register_funcify_default_op_cache_key(CircuitLogDensityGradient)

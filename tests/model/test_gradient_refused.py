@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytest
 
+import bayesjpt as bj
 from bayesjpt.errors import ModelError
+from tests import examples as ex
 from tests.model.conftest import QUICK
 
 WAYS = {
@@ -40,3 +43,37 @@ def test_nuts_of_other_variables_is_as_ever(small, rng):
         pm.Normal("y", slope, 1.0, observed=rng.normal(size=5))
         idata = pm.sample(draws=5, tune=5, chains=1, cores=1, random_seed=1, step=pm.NUTS([slope]), quiet=True, **QUICK)
     assert np.isfinite(idata["posterior"]["x_normal_mu"]).all()
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["of sweeps", "with transforms"])
+def imputing(request) -> pm.Model:
+    """Return a model in which a slope goes with a column with gaps."""
+    rng = np.random.default_rng(2)
+    table = bj.as_table(pd.DataFrame({"a": rng.normal(size=8)}).mask(np.arange(8)[:, None] < 2), kinds={"a": "real"})
+    circuit = ex.mixture(table, dictionary=ex.only("normal"))
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
+        x = bj.CircuitMixture("x", circuit, table, impute=True, transforms=request.param, gamma=1.0, alpha=1.0)
+        pm.Normal("y", pm.Normal("slope") * x[:, 0], 1.0, observed=np.linspace(-1.0, 1.0, 8))
+    return model
+
+
+OF_MISSING_CELLS = {
+    "NUTS": WAYS["NUTS"],
+    "NUTS of the cells": lambda: pm.NUTS([pm.modelcontext(None)["x_imputed"]]),
+    "find_MAP": WAYS["find_MAP"],
+    "fit": WAYS["fit"],
+}
+
+
+@pytest.mark.filterwarnings("ignore:.find_MAP.:FutureWarning")  # of what it will return
+@pytest.mark.parametrize("way", OF_MISSING_CELLS.values(), ids=OF_MISSING_CELLS)
+def test_gradients_of_missing_cells_are_refused_with_the_remedy(way, imputing):
+    with pytest.raises(ModelError, match=r"the gradient of .*transforms=True"), imputing:
+        way()
+
+
+def test_nuts_of_a_slope_goes_with_missing_cells(imputing):
+    with imputing:
+        step = pm.NUTS([imputing["slope"]])
+        idata = pm.sample(draws=3, tune=3, chains=1, cores=1, random_seed=1, step=step, quiet=True, **QUICK)
+    assert np.isfinite(idata["posterior"]["x_imputed"]).all()
