@@ -86,9 +86,13 @@ class ExpertGibbs(BlockedStep):
             return super().__new__(cls, *args, **kwargs)
         if not names:
             raise ModelError("variables of no ExpertTree", "those that bj.ExpertTree made of data")
-        own = {key: value for key, value in kwargs.items() if key not in ("vars", "model")}
-        shares = [[rv for rv in rvs if block_of(rv).name == name] for name in names]
-        return CompoundStep([cls([model.rvs_to_values[rv] for rv in share], model=model, **own) for share in shares])
+        options = {key: value for key, value in kwargs.items() if key not in ("vars", "rng", "model")}
+        # one each: from a seed that they shared, trees would be drawn with the same random numbers
+        rngs = pm.util.get_random_generator(kwargs.get("rng")).spawn(len(names))
+        shares = [[model.rvs_to_values[rv] for rv in rvs if block_of(rv).name == name] for name in names]
+        return CompoundStep(
+            [cls(share, model=model, rng=rng, **options) for share, rng in zip(shares, rngs, strict=True)]
+        )
 
     def __init__(self, vars=None, *, model=None, rng=None, blocked=True, initial_point=None, compile_kwargs=None):
         model = pm.modelcontext(model)

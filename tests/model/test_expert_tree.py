@@ -268,3 +268,13 @@ def test_the_step_keeps_away_from_random_covariates_and_other_factors():
         pm.Potential("more", model["y_gate"].sum())
     with pytest.raises(ModelError, match="more depends on variables of ExpertTree 'y'"):
         ExpertGibbs(model=model)
+
+
+def test_steps_of_two_trees_have_random_numbers_of_their_own():
+    with pytensor.config.change_flags(mode="FAST_COMPILE"), pm.Model() as model:
+        for name in ("y", "z"):
+            bj.ExpertTree(name, *rows("gaussian"), depth=DEPTH)
+        first, second = ExpertGibbs(model=model, rng=1).methods
+        point = model.initial_point()
+        one, two = first.step(point)[0], second.step(point)[0]
+    assert not np.isclose(one["y_gate"], two["z_gate"]).any()
