@@ -213,7 +213,7 @@ def _imputed(name: str, frozen: FrozenCircuit, data: Table, given: tuple) -> Any
     """Register the missing cells, and return the rows with these filled in."""
     model = pm.modelcontext(None)
     dim = f"{model.name_for(name)}{GAP}"
-    model.add_coord(dim, gap_labels(data))
+    model.add_coord(dim, gap_labels(data.names, ~data.observed.T))
     values, missing, weight, theta = given
     cells = ImputedCells(f"{name}{IMPUTED}", frozen, values, missing, weight, theta, dims=dim, default_transform=None)
     return CompletedRows(cells.name)(values, missing, cells)

@@ -22,11 +22,12 @@ from pymc.step_methods.compound import BlockedStep, Competence, CompoundStep, St
 from pytensor.graph.traversal import graph_inputs
 
 from bayesjpt.defaults import MAX_REDRAWS, QUERY_WORK_BYTES
+from bayesjpt.errors import ModelError
 from bayesjpt.internals import dataclass_state
 from bayesjpt.kernels.gaps import complete_rows, completed
 from bayesjpt.kernels.work import block_rows
 from bayesjpt.model.concentration import blanket
-from bayesjpt.model.imputed import CompletedRows, ImputedCellsRV, cell_limits, checked_cells
+from bayesjpt.model.imputed import CompletedRows, ImputedCellsRV, cell_limits, checked_cells, gap_labels
 from bayesjpt.model.row_axis import MIXED, row_axis
 
 IMPUTATION_PROPOSALS = 4
@@ -60,7 +61,8 @@ class CircuitImputation(BlockedStep):
     Raises
     ------
     ModelError
-        For a point, such as ``initvals=`` of ``pm.sample``, without one finite number for each missing cell.
+        For a point, such as ``initvals=`` of ``pm.sample``, without one finite number for each missing cell; for rows
+        that ``pm.set_data`` changed, whose missing cells have the labels of others.
 
     Notes
     -----
@@ -109,6 +111,7 @@ class CircuitImputation(BlockedStep):
         self._statistic = statistic
         *_, values, missing, log_weight, theta = rv.owner.inputs
         self._values, self._missing = _data(values), _data(missing).astype(bool)
+        _check_labels(model, rv.name, gap_labels(self._frozen.schema.names, self._missing))
         self._with_gaps = np.flatnonzero(self._missing.any(axis=1))
         self._limits = cell_limits(self._frozen.schema)
         compile_kwargs = compile_kwargs or {}
@@ -208,6 +211,17 @@ class CircuitImputation(BlockedStep):
 
     def _make_progressbar_update_functions(self):
         return (dict,)
+
+
+def _check_labels(model: pm.Model, name: str, labels: list[str]) -> None:
+    """Raise where the coordinate of missing cells is of other rows: draws would have wrong labels, or no shape."""
+    (dim,) = model.named_vars_to_dims[name]
+    if list(model.coords[dim] or ()) != labels:
+        raise ModelError(
+            f"missing cells of other rows than coordinate {dim} names, as where pm.set_data changed the rows",
+            "rows that bj.set_rows(model, frame) put there",
+            "It sets data, mask and coordinates",
+        )
 
 
 def _accepted(after: np.ndarray, before: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -8,6 +8,8 @@ the model's density is that of whole rows, so other factors may depend on these:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -37,7 +39,6 @@ from bayesjpt.numerics.jit import source_version
 from bayesjpt.table.encode import filler, with_fillers
 from bayesjpt.table.possible import possible_values
 from bayesjpt.table.schema import Schema
-from bayesjpt.table.table import Table
 
 IMPUTED = "_imputed"
 """What a block's name is followed by in the name of its missing cells."""
@@ -45,9 +46,9 @@ GAP = "_gap"
 """What a block's name is followed by in the name of the dim of its missing cells."""
 
 
-def gap_labels(data: Table) -> list[str]:
-    """Return a label of each missing cell, row by row: the column, and the number of the row from 0."""
-    return [f"{data.names[column]}[{row}]" for row, column in np.argwhere(~data.observed.T)]
+def gap_labels(names: Sequence[str], missing: np.ndarray) -> list[str]:
+    """Return a label of each missing cell of a mask, (n_row, n_column): its column, and its row's number from 0."""
+    return [f"{names[column]}[{row}]" for row, column in np.argwhere(missing)]
 
 
 def cell_limits(schema: Schema) -> np.ndarray:

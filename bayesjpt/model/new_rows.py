@@ -22,6 +22,12 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
     ``pm.sample_posterior_predictive(..., predictions=True)`` and ``pm.compute_log_likelihood`` are about these rows,
     and ``pm.sample`` is conditioned on them. Data of other variables of the model are the caller's to set.
 
+    Draws from before hold no missing cells of these rows. Of a block with ``impute=True`` predictions therefore want
+    them drawn anew, by ``sample_vars=["x_imputed", ...]`` of ``pm.sample_posterior_predictive``, which else takes those
+    of the rows before: it warns of that with PyMC's ImplicitFreezeWarning, and raises `ModelError` where there are more
+    or fewer of them. ``pm.compute_log_likelihood`` of what depends on missing cells wants draws of ``pm.sample`` given
+    these rows; other draws it refuses only where their number differs.
+
     Parameters
     ----------
     model : pm.Model
@@ -72,7 +78,7 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
         data = {f"{name}_data": np.where(missing, fillers, table.values.T), f"{name}_missing": missing}
         pm.set_data({model[full].name: values for full, values in data.items()}, coords=rows)
     if f"{name}{IMPUTED}" in model:
-        model.set_dim(f"{name}{GAP}", int(missing.sum()), coord_values=gap_labels(table))
+        model.set_dim(f"{name}{GAP}", int(missing.sum()), coord_values=gap_labels(table.names, missing))
     model[f"{name}_data"].set_value(np.where(missing, np.nan, table.values.T))  # pm.set_data itself refuses NaN
     return table
 

@@ -278,3 +278,10 @@ def test_groups_of_a_circuit_without_sums_are_refused(rng):
     circuit = ex.independent(table, dictionary=SIX)
     with pytest.raises(ModelError, match="no sum"):
         bj.build_model(circuit, table, transforms=True, group=["a", "b"] * 3)
+
+
+def test_levels_of_a_categorical_without_rows_are_no_groups(case):
+    table, circuit, _ = case
+    group = pd.Categorical(["u", "v"] * 7, categories=["v", "never", "u"])
+    model = bj.build_model(circuit, table, transforms=True, group=group)
+    assert model.coords["x_group"] == ("u", "v")

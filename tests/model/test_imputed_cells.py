@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+
+import arviz as az
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -10,6 +13,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.errors import ModelError
+from bayesjpt.model.imputation_step import CircuitImputation
 from tests import examples as ex
 from tests.model.conftest import QUICK
 
@@ -105,3 +109,43 @@ def test_starts_of_missing_cells_are_taken():
     with regression():
         idata = pm.sample(initvals={"x_imputed": np.array([-4.0, 4.0, -4.0])}, **SAMPLE)
     assert np.isfinite(idata["posterior"]["x_imputed"]).all()
+
+
+@pytest.mark.parametrize("rows", [(4, 5, 6), (4, 5)], ids=["as many cells", "fewer cells"])
+def test_rows_of_set_data_whose_missing_cells_have_labels_of_others_are_refused(rows):
+    frame = frame_with_gaps(*rows)
+    with regression() as model:
+        pm.set_data({"x_data": frame.fillna(0.0).to_numpy(), "x_missing": frame.isna().to_numpy()})
+        with pytest.raises(ModelError, match=r"than coordinate x_gap names.*bj.set_rows"):
+            CircuitImputation([model["x_imputed"]])
+
+
+def test_two_blocks_have_missing_cells_of_their_own():
+    tables = {name: bj.as_table(frame_with_gaps(*rows)) for name, rows in {"x": (0, 1, 2), "z": (5, 6)}.items()}
+    circuits = {name: ex.mixture(table, dictionary=ex.only("normal")) for name, table in tables.items()}
+    with pm.Model() as model:
+        x, z = (bj.CircuitMixture(name, circuits[name], tables[name], impute=True) for name in tables)
+        pm.Normal("y", pm.Normal("slope") * (x[:, 1] + z[:, 1]), 1.0, observed=np.zeros(N_ROW), shape=x.shape[0])
+        idata = pm.sample(**SAMPLE)
+    assert {name: idata["posterior"][f"{name}_imputed"].shape[2] for name in tables} == {"x": 3, "z": 2}
+    bj.set_rows(model, frame_with_gaps(4), name="z")
+    found = predicted(model, idata, sample_vars=["z_imputed", "y"])["predictions"]
+    assert found["z_imputed"]["z_gap"].to_numpy().tolist() == ["b[4]"]
+    assert np.isfinite(found["y"]).all()
+
+
+def test_leave_one_out_goes_without_rows_of_missing_cells_alone():
+    """As the page on blocks has it."""
+    frame = frame_with_gaps()
+    frame.iloc[3] = np.nan
+    table = bj.as_table(frame)
+    with bj.build_model(ex.mixture(table, dictionary=ex.only("normal")), table):
+        idata = pm.sample(**SAMPLE | {"draws": 30})
+        pm.compute_log_likelihood(idata, progressbar=False)
+    with pytest.raises(ValueError, match="All tail values are the same"):
+        az.loo(idata)
+    known = ~np.isnan(idata["observed_data"]["x"]).all("x_feature")
+    idata["log_likelihood"] = idata["log_likelihood"].isel(x_obs_id=known)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few draws
+        assert np.isfinite(az.loo(idata).elpd)
