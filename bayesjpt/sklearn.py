@@ -23,7 +23,7 @@ try:
     from sklearn.model_selection import StratifiedKFold
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 except ImportError:
     raise ImportError('bayesjpt.sklearn needs scikit-learn: pip install "bayesjpt[sklearn]"') from None
 
@@ -34,7 +34,8 @@ from bayesjpt.queries.density import log_mass
 from bayesjpt.queries.impute import MeanImputation, impute_mean
 from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
-from bayesjpt.sklearn_pool import N_EXPERT, N_FOLD, TARGET, LinearExpert, best_pool, code_of, strength_of_linear
+from bayesjpt.sklearn_inputs import columns_of, fractions, free_name, labels, rows_of
+from bayesjpt.sklearn_pool import N_EXPERT, N_FOLD, LinearExpert, best_pool, code_of, strength_of_linear
 from bayesjpt.structure.base import one_thread
 from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.mspn import learn_mspn
@@ -56,6 +57,7 @@ class _Circuit(BaseEstimator):
 
     post_: Any
     n_features_in_: int
+    target_: str
 
     def __init__(
         self, *, n_structures: int = 8, draws: int = 8, tune: int = 20, cores: int | None = None, random_state=None
@@ -75,25 +77,21 @@ class _Circuit(BaseEstimator):
 
     def _columns(self, X, *, reset: bool) -> dict[str, Any]:
         """Return the columns of features by name; those of an array are numbered."""
-        checked: Any
-        if hasattr(X, "columns"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            if not len(X):
-                raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
-            return {str(name): X[name] for name in X.columns}
-        checked = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")  # pyright: ignore[reportArgumentType]
-        return {f"x{position}": checked[:, position] for position in range(checked.shape[1])}
+        names, columns = columns_of(self, X, reset=reset)
+        if names is None:
+            names = [f"x{position}" for position in range(len(columns))]
+        return dict(zip(names, columns, strict=True))
 
     def _train(self, columns: dict[str, Any], kinds: dict[str, str] | None = None) -> Table:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "constant columns", BayesjptWarning)
-            return as_table(columns, kinds=_fractions(columns) | (kinds or {}))
+            return as_table(columns, kinds=fractions(columns) | (kinds or {}))
 
     def _rows(self, X) -> Table:
         """Return new rows under the schema of the fit."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
-        columns |= {TARGET: np.full(len(next(iter(columns.values()))), np.nan)} if hasattr(self, "target_") else {}
+        columns |= {self.target_: np.full(rows_of(columns), np.nan)} if hasattr(self, "target_") else {}
         return as_table(columns, schema=self.post_.schema, outside="missing")
 
     def _posterior(self, table: Table, learner, seed: int):
@@ -104,27 +102,21 @@ class _Circuit(BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def _fractions(columns: dict[str, Any]) -> dict[str, str]:
-    """Return the kind of columns that hold fractions: numbers, however few different ones there are."""
-    found = {}
-    for name, column in columns.items():
-        values = np.asarray(column)
-        if values.dtype.kind == "f" and (np.isfinite(values) & (values != np.rint(values))).any():
-            found[name] = "real"
-    return found
+def _tree_learner(target: str):
+    """Return the learner of a joint tree whose splits are judged by the target alone: discriminative learning."""
+
+    def _tree_of(table: Table, rng, progress=None):
+        others = [name for name in table.names if name != target]
+        least = max(_LEAST_LEAF, round(0.02 * table.n_row))
+        return learn_jpt(table, rng, targets=[target], features=others or None, min_rows=least, progress=progress)
+
+    return _tree_of
 
 
-def _tree_of(table: Table, rng, progress=None):
-    """Return a joint tree whose splits are judged by the target alone: discriminative learning."""
-    others = [name for name in table.names if name != TARGET]
-    least = max(_LEAST_LEAF, round(0.02 * table.n_row))
-    return learn_jpt(table, rng, targets=[TARGET], features=others or None, min_rows=least, progress=progress)
-
-
-def _forest(table: Table, n: int, seed: int) -> list[list[Posterior]]:
+def _forest(table: Table, target: str, n: int, seed: int) -> list[list[Posterior]]:
     """Return estimates of discriminative joint trees, n of each kind, from rows drawn anew and some of the features."""
     rng = np.random.default_rng(seed)
-    others = [name for name in table.names if name != TARGET]
+    others = [name for name in table.names if name != target]
     forests = []
     for leaf_share, feature_share in _TREES:
         trees = []
@@ -132,7 +124,7 @@ def _forest(table: Table, n: int, seed: int) -> list[list[Posterior]]:
             rows = rng.choice(table.n_row, table.n_row)
             chosen = rng.permutation(len(others))[: math.ceil(feature_share * len(others))]
             least = max(_LEAST_LEAF, round(leaf_share * table.n_row))
-            options = {"targets": [TARGET], "features": [others[k] for k in chosen] or None, "min_rows": least}
+            options = {"targets": [target], "features": [others[k] for k in chosen] or None, "min_rows": least}
             trees.append(Posterior.from_circuit(learn_jpt(table.take(rows), rng, **options), table.schema))
         forests.append(trees)
     return forests
@@ -159,7 +151,9 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
     ----------
     classes_ : array (n_class,)
     post_ : Posterior
-        Of the mixtures; the class is its column ``target``.
+        Of the mixtures; the class is its column `target_`.
+    target_ : str
+        ``target``, or ``target_2`` and so on where a feature is called so.
     forests_ : list of lists of Posterior
         Estimates of the trees.
     linear_ : object or None
@@ -184,23 +178,23 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
     def fit(self, X, y):
         """Return the estimator, fitted to features (n_row, n_column) and classes (n_row,)."""
         columns = self._columns(X, reset=True)
-        y = column_or_1d(_labels(y, len(next(iter(columns.values())))), warn=True)
+        y = column_or_1d(labels(y, rows_of(columns)), warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        self.target_ = TARGET
+        self.target_ = free_name(columns)
         seed = self._seed()
-        columns[TARGET] = np.array([f"class {code}" for code in codes], object)
-        table = self._train(columns, {TARGET: "category"})
+        columns[self.target_] = np.array([f"class {code}" for code in codes], object)
+        table = self._train(columns, {self.target_: "category"})
         with one_thread():  # many small regressions: BLAS would spin between them
-            strength = strength_of_linear(table, codes)
+            strength = strength_of_linear(table, self.target_, codes)
             self.pool_ = self._pool(table, codes, seed, strength)
             self.post_, *self.forests_, self.linear_ = self._experts(table, seed, strength)
         return self
 
     def _experts(self, table: Table, seed: int, strength: float | None) -> tuple[Any, ...]:
         """Return a posterior of mixtures, forests, and a linear model where there is one."""
-        forests = _forest(table, 2 * self.n_structures, seed)
-        linear = None if strength is None else LinearExpert(table, strength)
+        forests = _forest(table, self.target_, 2 * self.n_structures, seed)
+        linear = None if strength is None else LinearExpert(table, self.target_, strength)
         return self._posterior(table, learn_mspn, seed), *forests, linear
 
     def _pool(self, table: Table, codes: np.ndarray, seed: int, strength: float | None) -> Any:
@@ -211,13 +205,28 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
         said = np.empty((len(codes), N_EXPERT * len(counts)))
         folds = StratifiedKFold(N_FOLD, shuffle=True, random_state=seed)
         for kept, held in folds.split(codes, codes):
-            said[held] = _said(self._experts(table.take(kept), seed, strength), table.take(held), len(counts))
+            experts = self._experts(table.take(kept), seed, strength)
+            said[held] = self._said(experts, table.take(held), len(counts))
         return best_pool(said, codes)
+
+    def _said(self, experts: tuple[Any, ...], rows: Table, n_class: int) -> np.ndarray:
+        """Return log probabilities of classes by each expert, float64 (n_row, n_expert * n_class), nats."""
+        found = []
+        for expert in experts:
+            if expert is None:
+                continue
+            if isinstance(expert, LinearExpert):
+                mean = expert.probabilities(rows, n_class)
+            else:
+                trees = expert if isinstance(expert, list) else [expert]
+                mean = np.mean([_probabilities(post, rows, self.target_, n_class) for post in trees], axis=0)
+            found.append(np.log(np.maximum(mean, _LEAST_PROBABILITY)))
+        return np.hstack(found)
 
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class, float64 (n_row, n_class)."""
         rows = self._rows(X)
-        said = _said((self.post_, *self.forests_, self.linear_), rows, len(self.classes_))
+        said = self._said((self.post_, *self.forests_, self.linear_), rows, len(self.classes_))
         if self.pool_ is not None:
             return self.pool_.predict_proba(said)
         each = np.exp(said).reshape(rows.n_row, -1, len(self.classes_)).mean(axis=1)
@@ -229,35 +238,9 @@ class CircuitClassifier(ClassifierMixin, _Circuit):
         return self.classes_[best]
 
 
-def _said(experts: tuple[Any, ...], rows: Table, n_class: int) -> np.ndarray:
-    """Return log probabilities of classes by each expert, float64 (n_row, n_expert * n_class), nats."""
-    found = []
-    for expert in experts:
-        if expert is None:
-            continue
-        if isinstance(expert, LinearExpert):
-            mean = expert.probabilities(rows, n_class)
-        else:
-            trees = expert if isinstance(expert, list) else [expert]
-            mean = np.mean([_probabilities(post, rows, n_class) for post in trees], axis=0)
-        found.append(np.log(np.maximum(mean, _LEAST_PROBABILITY)))
-    return np.hstack(found)
-
-
-def _labels(y, n_row: int):
-    """Return classes, or raise ValueError where there are none, or not as many as rows."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    anything: Any = None
-    y = check_array(y, ensure_2d=False, dtype=anything, ensure_all_finite=True, input_name="y", ensure_min_samples=0)
-    if len(y) != n_row:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n_row}, {len(y)}]")
-    return y
-
-
-def _probabilities(post, rows: Table, n_class: int) -> np.ndarray:
+def _probabilities(post, rows: Table, target: str, n_class: int) -> np.ndarray:
     """Return float64 (n_row, n_class): probabilities of the codes of classes."""
-    found = prediction(post, TARGET, rows, max_draws=None)
+    found = prediction(post, target, rows, max_draws=None)
     out = np.zeros((rows.n_row, n_class))
     out[:, [code_of(name) for name in found.names]] = found.values
     return out
@@ -266,7 +249,7 @@ def _probabilities(post, rows: Table, n_class: int) -> np.ndarray:
 class CircuitRegressor(RegressorMixin, _Circuit):
     """A number by its expectation given a row's other cells; `predict_interval` tells how far it may lie from it.
 
-    Parameters are those of `CircuitClassifier`; ``post_`` is the posterior, whose column ``target`` is predicted.
+    Parameters are those of `CircuitClassifier`; ``post_`` is the posterior, whose column `target_` is predicted.
 
     Examples
     --------
@@ -280,11 +263,12 @@ class CircuitRegressor(RegressorMixin, _Circuit):
     def fit(self, X, y):
         """Return the estimator, fitted to features (n_row, n_column) and numbers (n_row,)."""
         columns = self._columns(X, reset=True)
-        y = _labels(y, len(next(iter(columns.values()))))
+        y = labels(y, rows_of(columns))
         y = column_or_1d(np.asarray(y, np.float64), warn=True)
-        self.target_ = TARGET
-        table = self._train({**columns, TARGET: y}, {TARGET: "real"})
-        self.post_ = self._posterior(table, [learn_mspn, _tree_of] if self.n_structures > 1 else _tree_of, self._seed())
+        self.target_ = free_name(columns)
+        table = self._train({**columns, self.target_: y}, {self.target_: "real"})
+        tree = _tree_learner(self.target_)
+        self.post_ = self._posterior(table, [learn_mspn, tree] if self.n_structures > 1 else tree, self._seed())
         return self
 
     def predict(self, X) -> np.ndarray:
@@ -297,7 +281,7 @@ class CircuitRegressor(RegressorMixin, _Circuit):
 
     def _numbers(self, X, interval: float) -> np.ndarray:
         rows = self._rows(X)  # first: it raises for an estimator without a posterior
-        return prediction(self.post_, TARGET, rows, interval=interval, max_draws=None).values
+        return prediction(self.post_, self.target_, rows, interval=interval, max_draws=None).values
 
 
 class CircuitDensity(DensityMixin, _Circuit):

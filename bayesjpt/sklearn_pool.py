@@ -12,9 +12,6 @@ from sklearn.model_selection import cross_val_score
 
 from bayesjpt.table.table import Table
 
-TARGET = "target"
-"""Name of the column of classes, whose labels are ``class 0``, ``class 1``, ..."""
-
 N_EXPERT = 4
 N_FOLD = 3
 _STRENGTHS = (0.03, 0.1, 0.3, 1.0)
@@ -33,14 +30,15 @@ class LinearExpert:
     Parameters
     ----------
     table : Table
-        With a column ``target``, whose codes are the classes.
+    target : str
+        Name of its column of classes, whose labels are ``class 0``, ``class 1``, ...
     strength : float
         Inverse of the ridge.
     """
 
-    def __init__(self, table: Table, strength: float):
-        target = table.schema.index(TARGET)
-        self.positions = [k for k in range(table.n_column) if k != target]
+    def __init__(self, table: Table, target: str, strength: float):
+        classes = table.schema.index(target)
+        self.positions = [k for k in range(table.n_column) if k != classes]
         self.numbers = [k for k in self.positions if table.schema.columns[k].base != "category"]
         self.labels = [k for k in self.positions if k not in self.numbers]
         seen = [table.values[k, table.observed[k]] for k in self.numbers]
@@ -48,8 +46,8 @@ class LinearExpert:
             self.centres = [_finite(values.mean(), 0.0) if values.size else 0.0 for values in seen]
             self.scales = [_finite(values.std(), 0.0) or 1.0 if values.size else 1.0 for values in seen]
         self.with_gaps = [k for k in self.positions if not table.observed[k].all()]
-        code = np.array([code_of(label) for label in table.schema.columns[target].labels])  # class 10 before class 2
-        self.model = _regression(strength).fit(self.design(table), code[table.values[target].astype(np.int64)])
+        code = np.array([code_of(label) for label in table.schema.columns[classes].labels])  # class 10 before class 2
+        self.model = _regression(strength).fit(self.design(table), code[table.values[classes].astype(np.int64)])
 
     def design(self, table: Table) -> np.ndarray:
         """Return float64 (n_row, n_covariate); a missing number stands at the mean, a missing label at none."""
@@ -113,14 +111,14 @@ def _best(models: Sequence[Any], X: np.ndarray, codes: np.ndarray) -> Any:
     return models[int(np.argmax(scores))]
 
 
-def strength_of_linear(table: Table, codes: np.ndarray) -> float | None:
+def strength_of_linear(table: Table, target: str, codes: np.ndarray) -> float | None:
     """Return the inverse of the linear expert's ridge, chosen on held-out rows; None where there is no such expert."""
     counts = np.bincount(codes)
     if len(counts) < 2 or table.n_column < 2:
         return None
     if counts.min() < N_FOLD:
         return 1.0
-    design = LinearExpert(table, 1.0).design(table)
+    design = LinearExpert(table, target, 1.0).design(table)
     return _best([_regression(c) for c in _LINEAR_STRENGTHS], design, codes).C
 
 

@@ -191,7 +191,7 @@ def test_linear_expert_is_a_logistic_regression_whatever_the_order_of_labels(rng
     x, z = rng.normal(size=240) + 0.2 * codes, rng.normal(size=240)
     z[::9] = np.nan
     table = as_table({"x": x, "z": z, "target": [f"class {code}" for code in codes]}, kinds={"z": "real"})
-    expert = LinearExpert(table, 0.5)
+    expert = LinearExpert(table, "target", 0.5)
     filled = np.where(np.isnan(z), np.nanmean(z), z)
     design = StandardScaler().fit_transform(np.column_stack([x, filled]))
     design[:, 1] *= filled.std() / np.nanstd(z)

@@ -75,6 +75,7 @@ ALLOWED = {
     "cli_text": {"typer"},
     "sklearn": {"numpy", "sklearn"},
     "sklearn_pool": {"numpy", "sklearn"},
+    "sklearn_inputs": {"numpy", "sklearn"},
 }
 """Third parties of each room, wherever in the file they are imported."""
 
