@@ -1,6 +1,7 @@
 """Estimators for scikit-learn: classifier, regressor, density, imputer and outlier detector over one fitted posterior.
 
 They take arrays and data frames alike; a frame's columns of texts, dates and missing cells need no preparation.
+Columns that say nothing about a population of rows, such as identifiers and free texts, are not used, with a warning.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from bayesjpt.sklearn_pool import N_EXPERT, N_FOLD, LinearExpert, best_pool, cod
 from bayesjpt.structure.base import one_thread
 from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.mspn import learn_mspn
+from bayesjpt.table.excluded import warn_of_unused
 from bayesjpt.table.table import Table, as_table
 
 __all__ = ["CircuitClassifier", "CircuitDensity", "CircuitImputer", "CircuitOutlierDetector", "CircuitRegressor"]
@@ -85,7 +87,9 @@ class _Circuit(BaseEstimator):
     def _train(self, columns: dict[str, Any], kinds: dict[str, str] | None = None) -> Table:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "constant columns", BayesjptWarning)
-            return as_table(columns, kinds=fractions(columns) | (kinds or {}))
+            table = as_table(columns, kinds=fractions(columns) | (kinds or {}))
+        warn_of_unused(table.schema.set_aside)
+        return table
 
     def _rows(self, X) -> Table:
         """Return new rows under the schema of the fit."""

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from bayesjpt import sklearn as estimators
+from bayesjpt.errors import BayesjptWarning
 from bayesjpt.sklearn import (
     CircuitClassifier,
     CircuitDensity,
@@ -110,7 +111,8 @@ def test_missing_cells_of_frames_are_filled_and_others_kept(customers):
     frame, _ = customers
     frame = frame.assign(note=[f"text {k}" for k in range(len(frame))])
     frame.loc[3, "segment"] = None
-    filled = CircuitImputer(**FEW).fit_transform(frame)
+    with pytest.warns(BayesjptWarning, match="not used: 'note'"):
+        filled = CircuitImputer(**FEW).fit_transform(frame)
     assert filled["age"].notna().all()
     assert filled.loc[3, "segment"] in ("basic", "plus", "pro")
     kept = frame.notna()

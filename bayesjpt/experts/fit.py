@@ -30,6 +30,7 @@ from bayesjpt.kernels.expert_tree import LOG_LINKED, Coefficients, Task
 from bayesjpt.numerics.generator import as_generator
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.covariates import FILL_GAPS, make_covariates
+from bayesjpt.table.excluded import warn_of_unused
 from bayesjpt.table.table import Table, as_table
 
 
@@ -70,7 +71,8 @@ def fit_experts(
     target : str or sequence of str
         What is explained. Several are independent given the leaf.
     given : sequence of str, optional
-        Covariates; all other columns unless given. Numbers become z-scores, labels indicators.
+        Covariates; unless given all other columns but those that the table leaves out, of which a warning tells.
+        Numbers become z-scores, labels indicators.
     gates : sequence of str, optional
         Covariates of gates; those of experts unless given. With none, weights of leaves are the same for all rows.
     depth : int
@@ -317,6 +319,8 @@ def make_model(
     values = [read.values[position, read.observed[position]] for position in positions]
     chosen = experts_of([read.schema.columns[position] for position in positions], values, wanted)
     names, gate_names = settings.covariates(read.names)
+    if settings.given is None:
+        warn_of_unused(read.schema.set_aside)
     both = sorted({*names, *gate_names} & {*targets})
     if both:
         raise LearnerError(f"column {both[0]!r} is both target and covariate", "one or the other")

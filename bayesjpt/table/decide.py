@@ -16,7 +16,7 @@ from bayesjpt.table import atoms as atoms_of
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import labels, numeric
 from bayesjpt.table.cells import Cells
-from bayesjpt.table.excluded import kind_to_suggest, nearly_read, set_aside_reason
+from bayesjpt.table.excluded import ON_REQUEST, kind_to_suggest, nearly_read, set_aside_reason
 from bayesjpt.table.interpret import NO_HINTS, Hints, interpret, tokens_text, without_tokens
 from bayesjpt.table.iso_dates import is_iso
 from bayesjpt.table.overrides import FORMER_KINDS, KINDS, LABEL_KINDS, NOTHING, Override
@@ -114,7 +114,7 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
         view = interpret(cells, decided.hints) if unreadable else view
     found = set_aside_reason(cells, view) if override.base is None or override.source else None
     if override.base == "excluded":
-        found = found or "left out on request"
+        found = found or ON_REQUEST
     elif override.base is not None:
         found = None
     if found is not None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from bayesjpt import defaults
+from bayesjpt.errors import warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.schema import SetAside
 from bayesjpt.table.written_dates import date_readings
 from bayesjpt.table.written_numbers import NumberNotation, mixed_decimals, number_readings, units_of
 
@@ -23,6 +26,8 @@ RUNNING_NUMBER_FILL = 0.5
 """Share of its range that a column of all-distinct integers fills; above it, it is a running number (rows may have been
 dropped). Of 100 draws from 200 values all are distinct once in 10^13 times."""
 
+ON_REQUEST = "left out on request"
+"""Reason of a column that the user excluded."""
 
 _FEW_TEXTS = 20
 """Different texts up to which numbers in several units, such as 500 g and 1 kg, may be labels of packs."""
@@ -31,6 +36,9 @@ _FEW_TEXTS = 20
 MOST_ODD = 0.25
 """Share of the different texts that may be no numbers, or dates, where a column is said to hold mostly such."""
 
+
+_MOST_TOLD = 5
+"""Columns that a warning names."""
 
 _ID_NAME = re.compile(
     r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|ean|gtin|upc|isbn|iban|imei|barcode|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
@@ -81,6 +89,14 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
     if nearly_all and is_identifier_name(view.name):
         return f"identifier by its name: {n_distinct} distinct whole numbers in {n} observed cells"
     return None
+
+
+def warn_of_unused(columns: Sequence[SetAside]) -> None:
+    """Warn of columns that are left out though nobody asked for it, with the reason of each."""
+    told = [f"{column.name!r} ({column.reason})" for column in columns if column.reason != ON_REQUEST]
+    if told:
+        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        warn(f"not used: {', '.join(told[:_MOST_TOLD])}{more}")
 
 
 def kind_to_suggest(cells: Cells, view: Cells) -> str | None:

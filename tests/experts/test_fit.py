@@ -239,3 +239,12 @@ def test_numbers_whose_squares_overflow_are_refused_by_name():
     for name in ("x", "y"):
         with pytest.raises(TableError, match=f"column '{name}' holds"):
             bj.fit_experts(frame.assign(**{name: frame[name] * 1e200}), target="y", **SHORT)
+
+
+def test_covariates_that_nobody_chose_and_that_are_not_used_are_told(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).assign(zip=[f"z{k}" for k in range(60)])
+    options = {"target": "y", "depth": 0, "draws": 2, "tune": 2, "chains": 1, "rng": 1}
+    with pytest.warns(BayesjptWarning, match=r"not used: 'zip' \(identifier or free text: 60 distinct texts in 60"):
+        bj.fit_experts(frame, **options)
+    bj.fit_experts(frame, given=["x"], **options)  # chosen: warnings are errors here
+    bj.fit_experts(frame, kinds={"zip": "excluded"}, **options)
