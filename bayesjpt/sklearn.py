@@ -24,7 +24,7 @@ try:
     from sklearn.model_selection import StratifiedKFold
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+    from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError:
     raise ImportError('bayesjpt.sklearn needs scikit-learn: pip install "bayesjpt[sklearn]"') from None
 
@@ -41,6 +41,7 @@ from bayesjpt.structure.base import one_thread
 from bayesjpt.structure.jpt import learn_jpt
 from bayesjpt.structure.mspn import learn_mspn
 from bayesjpt.table.excluded import warn_of_unused
+from bayesjpt.table.fill import filled_in
 from bayesjpt.table.table import Table, as_table
 
 __all__ = ["CircuitClassifier", "CircuitDensity", "CircuitImputer", "CircuitOutlierDetector", "CircuitRegressor"]
@@ -59,6 +60,7 @@ class _Circuit(BaseEstimator):
 
     post_: Any
     n_features_in_: int
+    column_names_: list[str] | None
     target_: str
 
     def __init__(
@@ -78,8 +80,16 @@ class _Circuit(BaseEstimator):
         return tags
 
     def _columns(self, X, *, reset: bool) -> dict[str, Any]:
-        """Return the columns of features by name; those of an array are numbered."""
+        """Return the columns of features by name; those of an array are numbered.
+
+        Where the fit had names and X has none, or the other way round, columns are taken by position, as scikit-learn
+        does with a warning.
+        """
         names, columns = columns_of(self, X, reset=reset)
+        if reset:
+            self.column_names_ = names
+        elif names is None or self.column_names_ is None:
+            names = self.column_names_
         if names is None:
             names = [f"x{position}" for position in range(len(columns))]
         return dict(zip(names, columns, strict=True))
@@ -94,7 +104,9 @@ class _Circuit(BaseEstimator):
     def _rows(self, X) -> Table:
         """Return new rows under the schema of the fit."""
         check_is_fitted(self)
-        columns = self._columns(X, reset=False)
+        return self._read(self._columns(X, reset=False))
+
+    def _read(self, columns: dict[str, Any]) -> Table:
         columns |= {self.target_: np.full(rows_of(columns), np.nan)} if hasattr(self, "target_") else {}
         return as_table(columns, schema=self.post_.schema, outside="missing")
 
@@ -379,14 +391,24 @@ class CircuitOutlierDetector(OutlierMixin, CircuitDensity):
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
 
-def _expectations(found: MeanImputation, rows: Table) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return (missing, expectation), bool and float64 (n_row,), of each column of numbers; before any rounding."""
-    means = found.plain_cells["expectation"]
-    return {
-        column.name: (~rows.observed[number], means[:, number])
-        for number, column in enumerate(rows.schema.columns)
-        if column.base != "category"
-    }
+def _expectations(found: MeanImputation) -> dict[str, np.ndarray]:
+    """Return the expectation, float64 (n_row,), of each column of numbers; before any rounding."""
+    means, schema = found.plain_cells["expectation"], found.table.schema
+    return {column.name: means[:, number] for number, column in enumerate(schema) if column.base != "category"}
+
+
+def _filled_in_pandas(X, names: list[str], missing: dict[str, np.ndarray], filled, means: dict[str, np.ndarray]):
+    """Return a frame completed; see `bayesjpt.table.fill.filled_in`."""
+    out = X.copy()
+    for name, own in zip(out.columns, names, strict=True):
+        if own not in missing or not np.asarray(out[name].isna()).any():
+            continue
+        if out[name].dtype.kind == "f" and own in means:
+            # float32 is widened by means of float64; observed cells come back to the bit
+            out[name] = out[name].mask(missing[own], means[own]).astype(out[name].dtype)
+        else:
+            out[name] = filled[own].set_axis(out.index)
+    return out
 
 
 class CircuitImputer(TransformerMixin, _Circuit):
@@ -413,34 +435,25 @@ class CircuitImputer(TransformerMixin, _Circuit):
         return self
 
     def transform(self, X):
-        """Return the rows completed: an array, or a data frame of pandas where a frame is given."""
-        rows = self._rows(X)
+        """Return the rows completed: an array, or a data frame of the kind given."""
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        names, rows = list(columns), self._read(columns)
         found = impute_mean(some_draws(self.post_, None)[1], rows)
-        filled, expected = found.table.to_frame(), _expectations(found, rows)
+        missing, means = dict(zip(rows.names, ~rows.observed, strict=True)), _expectations(found)
+        package = type(X).__module__.split(".")[0]
+        if package in ("polars", "pyarrow"):
+            return filled_in(X, names, missing, found.table.to_frame(package), means)
+        filled = found.table.to_frame()
         if hasattr(X, "columns"):
-            out = X.copy()
-            for name in out.columns:
-                if str(name) not in filled.columns or not np.asarray(out[name].isna()).any():
-                    continue
-                if out[name].dtype.kind == "f" and str(name) in expected:
-                    missing, means = expected[str(name)]
-                    # float32 is widened by means of float64; observed cells come back to the bit
-                    out[name] = out[name].mask(missing, means).astype(out[name].dtype)
-                else:
-                    out[name] = filled[str(name)].set_axis(out.index)
-            return out
-        array: Any = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
-        array = array.astype(np.float64) if array.dtype.kind in "iubf" else array.copy()
-        for position in range(array.shape[1]):
-            name = f"x{position}"
-            if name not in filled.columns:
-                continue
-            if array.dtype.kind == "f" and name in expected:
-                missing, means = expected[name]
-                array[missing, position] = means[missing]
-            else:
-                missing = ~rows.observed[rows.schema.index(name)]
-                array[missing, position] = filled[name].to_numpy()[missing]
+            return _filled_in_pandas(X, names, missing, filled, means)
+        array = np.column_stack(list(columns.values()))
+        array = array.astype(np.float64) if array.dtype.kind in "iubf" else array
+        for position, name in enumerate(names):
+            if name in missing:
+                expected = array.dtype.kind == "f" and name in means
+                cells = means[name] if expected else filled[name].to_numpy()
+                array[missing[name], position] = cells[missing[name]]
         return array
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:

@@ -23,7 +23,8 @@ def columns_of(estimator: Any, X: Any, *, reset: bool) -> tuple[list[str] | None
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if not len(X):
         raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
-    return [str(name) for name in X.columns], [X[name] for name in X.columns]
+    names = X.column_names if hasattr(X, "rename_columns") else X.columns  # the columns of pyarrow are no names
+    return [str(name) for name in names], [X[name] for name in names]
 
 
 def free_name(taken: Iterable[str]) -> str:

@@ -205,10 +205,10 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
         here = zone is None or zone.upper() in ("UTC", "GMT", "ETC/UTC", "+00:00")
         return cells if here else replace(cells, note=f"times of column {name!r} are told in UTC, not in {zone}")
     if dtype == nw.Time:
-        return text_cells(name, (None if _is_missing(value) else value.isoformat() for value in series.to_list()))
+        return text_cells(name, (None if is_missing(value) else value.isoformat() for value in series.to_list()))
     if dtype == nw.Object:
         return object_cells(name, series.to_list())
-    if not dtype.is_nested() and all(_is_missing(value) for value in series.to_list()):
+    if not dtype.is_nested() and all(is_missing(value) for value in series.to_list()):
         return text_cells(name, [None] * len(series))
     kind = dtype if dtype != nw.Unknown else _arrow_type(series) or series.to_native().dtype
     return cells_of.excluded(
@@ -244,7 +244,7 @@ def text_cells(name: str, values: Iterable[str | None]) -> Cells:
     return cells_of.from_text(name, list(number), codes)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Return whether a value is None, NaN, NaT or pandas NA."""
     if value is None:
         return True
@@ -258,14 +258,14 @@ def _is_missing(value: Any) -> bool:
 
 
 def _floats(values: list[Any]) -> np.ndarray:
-    return np.array([np.nan if _is_missing(value) else float(value) for value in values])
+    return np.array([np.nan if is_missing(value) else float(value) for value in values])
 
 
 def _integer_cells(name: str, series: nw.Series) -> Cells:
     low, high = series.min(), series.max()
-    if not _is_missing(high) and max(abs(int(low)), abs(int(high))) > defaults.LARGEST_INTEGER:
+    if not is_missing(high) and max(abs(int(low)), abs(int(high))) > defaults.LARGEST_INTEGER:
         # as texts no digit is lost; whether the column is an identifier or a mistake is decided later
-        return text_cells(name, [None if _is_missing(value) else str(int(value)) for value in series.to_list()])
+        return text_cells(name, [None if is_missing(value) else str(int(value)) for value in series.to_list()])
     if series.dtype in (nw.Int128, nw.UInt128):
         return cells_of.from_floats(name, _floats(series.to_list()))
     return cells_of.from_floats(name, np.asarray(series.to_numpy(), np.float64))
@@ -306,9 +306,9 @@ def _coded(series: nw.Series) -> tuple[list[Any], np.ndarray]:
     else:
         number: defaultdict[Any, int] = defaultdict()
         number.default_factory = number.__len__
-        codes = np.array([-1 if _is_missing(value) else number[value] for value in series.to_list()], np.int64)
+        codes = np.array([-1 if is_missing(value) else number[value] for value in series.to_list()], np.int64)
         return list(number), codes
-    known = [position for position, value in enumerate(values) if not _is_missing(value)]
+    known = [position for position, value in enumerate(values) if not is_missing(value)]
     renumber = np.full(len(values) + 1, -1, np.int64)
     renumber[known] = np.arange(len(known))
     return [values[position] for position in known], renumber[codes]
@@ -392,7 +392,7 @@ def _calendar_days(name: str, moments: np.ndarray) -> np.ndarray:
 def object_cells(name: str, values: list[Any]) -> Cells:
     """Return the cells of a column of Python objects: of several kinds as a file of text would hold them."""
     values = [value.isoformat() if isinstance(value, datetime.time) else value for value in values]
-    kinds = [None if _is_missing(value) else _kind(value) for value in values]
+    kinds = [None if is_missing(value) else _kind(value) for value in values]
     first = next((kind for kind in kinds if kind is not None), "text")
     if "object" in kinds:
         row = kinds.index("object")
