@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ except ImportError:
     raise ImportError('bayesjpt.sklearn needs scikit-learn: pip install "bayesjpt[sklearn]"') from None
 
 from bayesjpt import fit as _fit
-from bayesjpt.errors import BayesjptWarning
+from bayesjpt.errors import BayesjptWarning, counted, warn
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.density import log_mass
 from bayesjpt.queries.impute import MeanImputation, impute_mean
 from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
-from bayesjpt.sklearn_inputs import columns_of, fractions, free_name, labels, rows_of
+from bayesjpt.sklearn_inputs import FEW_ROWS, columns_of, fractions, free_name, labels, numbers, rows_of, with_spread
 from bayesjpt.sklearn_pool import N_EXPERT, N_FOLD, LinearExpert, best_pool, code_of, strength_of_linear
 from bayesjpt.structure.base import one_thread
 from bayesjpt.structure.jpt import learn_jpt
@@ -265,7 +266,9 @@ def _probabilities(post, rows: Table, target: str, n_class: int) -> np.ndarray:
 class CircuitRegressor(RegressorMixin, _Circuit):
     """A number by its expectation given a row's other cells; `predict_interval` tells how far it may lie from it.
 
-    Parameters are those of `CircuitClassifier`; ``post_`` is the posterior, whose column `target_` is predicted.
+    Parameters are those of `CircuitClassifier`; ``post_`` is the posterior, whose column `target_` is predicted. Fewer
+    than five rows say next to nothing of how far numbers lie apart, of which a warning tells; where they all hold one
+    number, its size is taken for a standard deviation.
 
     Examples
     --------
@@ -279,10 +282,11 @@ class CircuitRegressor(RegressorMixin, _Circuit):
     def fit(self, X, y):
         """Return the estimator, fitted to features (n_row, n_column) and numbers (n_row,)."""
         columns = self._columns(X, reset=True)
-        y = labels(y, rows_of(columns))
-        y = column_or_1d(np.asarray(y, np.float64), warn=True)
+        y = numbers(y, rows_of(columns))
         self.target_ = free_name(columns)
-        table = self._train({**columns, self.target_: y}, {self.target_: "real"})
+        table = with_spread(self._train({**columns, self.target_: y}, {self.target_: "real"}), self.target_)
+        if table.n_row < FEW_ROWS:
+            warn(f"{counted(table.n_row, 'row')}: below {FEW_ROWS} intervals of predicted numbers are far too narrow")
         tree = _tree_learner(self.target_)
         self.post_ = self._posterior(table, [learn_mspn, tree] if self.n_structures > 1 else tree, self._seed())
         return self
@@ -375,7 +379,8 @@ class CircuitOutlierDetector(OutlierMixin, CircuitDensity):
 
     def fit(self, X, y=None):
         """Return the estimator, fitted to rows (n_row, n_column)."""
-        if not 0.0 < self.contamination <= 0.5:
+        # a share alone: no density is low by itself, so "auto" would have no meaning
+        if not isinstance(self.contamination, Real) or not 0.0 < self.contamination <= 0.5:
             raise ValueError(f"contamination = {self.contamination!r}; expected a share above 0, and 0.5 at most")
         super().fit(X)
         self.offset_ = float(np.percentile(self.score_samples(X), 100.0 * self.contamination))
@@ -434,7 +439,7 @@ class CircuitImputer(TransformerMixin, _Circuit):
         self.post_ = self._posterior(table, "mspn", self._seed())
         return self
 
-    def transform(self, X):
+    def transform(self, X) -> Any:
         """Return the rows completed: an array, or a data frame of the kind given."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)

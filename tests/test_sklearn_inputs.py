@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from bayesjpt.errors import BayesjptWarning
-from bayesjpt.sklearn import CircuitClassifier, CircuitDensity, CircuitImputer, CircuitRegressor
+from bayesjpt.sklearn import CircuitClassifier, CircuitDensity, CircuitImputer, CircuitOutlierDetector, CircuitRegressor
 
 FEW = {"n_structures": 2, "draws": 2, "tune": 2, "cores": 1, "random_state": 1}
 
@@ -82,6 +82,11 @@ def test_estimators_of_frames_are_asked_with_arrays_by_position(frame):
     with pytest.warns(UserWarning, match="X does not have valid feature names, but CircuitRegressor was fitted with"):
         found = model.predict(frame.to_numpy())
     np.testing.assert_array_equal(found, model.predict(frame))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_arrays_of_another_width_are_refused(frame):
+    model = CircuitRegressor(**FEW).fit(frame, 3.0 * frame["a"])
     with pytest.raises(ValueError, match="3 features"):
         model.predict(np.zeros((2, 3)))
 
@@ -93,3 +98,47 @@ def test_estimators_of_arrays_are_asked_with_frames_by_position(frame):
         found = model.transform(gaps)
     assert list(found.columns) == ["a", "b"]
     np.testing.assert_array_equal(found.to_numpy(), model.transform(gaps.to_numpy()))
+
+
+@pytest.mark.parametrize("dtype", [object, "string", "category"])
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA])
+def test_classes_that_are_missing_are_refused(frame, dtype, nothing):
+    y = pd.Series(np.resize(["p", "q"], len(frame)), dtype=object)
+    y[3] = nothing
+    with pytest.raises(ValueError, match="Input y contains missing values: 1, the first in row 4"):
+        CircuitClassifier(**FEW).fit(frame, y.astype(dtype))
+
+
+@pytest.mark.parametrize("kind", [CircuitClassifier, CircuitRegressor])
+def test_numbers_that_are_missing_are_refused(frame, kind):
+    y = np.resize([0.0, 1.0, 2.0], len(frame))
+    objects = y.astype(object)
+    objects[3] = None
+    for target in (pd.Series(y, dtype="Float64").mask(y > 1.0), objects, np.where(y > 1.0, np.nan, y)):
+        with pytest.raises(ValueError, match=r"Input y contains (missing values|NaN)"):
+            kind(**FEW).fit(frame, target)
+
+
+@pytest.mark.parametrize("share", ["auto", None, 0.0, 0.6])
+def test_a_share_of_outliers_that_is_none_is_refused_with_what_is_one(frame, share):
+    with pytest.raises(ValueError, match=f"contamination = {share!r}; expected a share above 0, and 0.5 at most"):
+        CircuitOutlierDetector(contamination=share, **FEW).fit(frame)
+
+
+@pytest.mark.parametrize("y", [[2.0], [-3.0, -3.0]])
+def test_a_single_number_in_few_rows_has_a_wide_interval(frame, y):
+    model = CircuitRegressor(**FEW)
+    assert any("below 5 intervals" in message for message in told_at_fit(model, frame[: len(y)].to_numpy() * 0.0, y))
+    lower, upper = model.predict_interval([[0.0, 0.0]])[0]
+    assert upper - lower > abs(y[0])
+    assert lower < y[0] < upper
+
+
+def test_intervals_of_few_rows_are_told_to_say_nothing(frame):
+    told = [told_at_fit(CircuitRegressor(**FEW), frame[:n], frame["a"][:n]) for n in (4, 5)]
+    assert told == [["4 rows: below 5 intervals of predicted numbers are far too narrow"], []]
+
+
+def test_a_number_that_many_rows_hold_is_certain(frame):
+    model = CircuitRegressor(**FEW).fit(frame, np.full(len(frame), 3.0))
+    np.testing.assert_allclose(model.predict_interval(frame[:2]), 3.0, atol=0.01)

@@ -1,4 +1,4 @@
-"""Missing cells of a data frame of polars or pyarrow replaced by others, with the types of its columns. Through narwhals."""
+"""Missing cells of a data frame of polars or pyarrow replaced by others, with the types of its columns."""
 
 from __future__ import annotations
 
