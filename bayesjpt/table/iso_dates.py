@@ -51,8 +51,9 @@ def iso_texts(column: Column, days: np.ndarray) -> list[str]:
     else:
         mark, unit = "T", _least_unit(column, moments)
     ticks = np.rint(moments.astype(np.int64) / _TICKS[unit]).astype(np.int64) * _TICKS[unit]
-    texts = np.datetime_as_string(ticks.astype("datetime64[us]"), unit=unit)
-    return np.char.replace(texts, "T", mark).tolist() if mark else texts.tolist()
+    texts: list[str] = np.datetime_as_string(ticks.astype("datetime64[us]"), unit=unit).tolist()
+    # one by one: numpy.char.replace refuses an array of none, of a column without a gap
+    return [text.replace("T", mark) for text in texts]
 
 
 def _least_unit(column: Column, moments: np.ndarray) -> Unit:

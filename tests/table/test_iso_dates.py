@@ -66,6 +66,14 @@ def test_filled_cells_are_written_as_the_others_of_the_file(texts, remembers):
     pd.to_datetime(pd.Series(written))  # mixed formats are refused
 
 
+@pytest.mark.parametrize("texts", WAYS.values(), ids=WAYS)
+def test_a_file_whose_dates_have_no_gap_is_written_as_it_was(texts):
+    texts = rows_of(texts)
+    table = as_table(pd.DataFrame({"when": texts}))
+    read = cells_of.from_text("when", sorted(set(texts)), np.unique(texts, return_inverse=True)[1])
+    assert spelled_filled([read], table, table.observed)[1] == [texts]
+
+
 def test_dates_that_were_no_texts_are_all_written_to_the_unit_in_which_they_were_recorded():
     frame = pd.DataFrame({"when": pd.to_datetime(rows_of(MINUTES))})
     _, (written,) = spelled(as_table(frame))
