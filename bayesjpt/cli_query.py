@@ -212,20 +212,32 @@ def impute(
     """Print or write a table with its missing cells filled in, drawn jointly given the rest of their row."""
     from bayesjpt.queries.impute import impute, impute_mean
     from bayesjpt.queries.some_draws import some_draws
-    from bayesjpt.table.write import delimited, spelled_filled, write_filled
 
     check_output(output)
     post = _load(fit)
     rows = reader.rows(table, post.schema)
     with _asking():
         filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
-    cells, separator = reader.written(table, output)
-    if output is None:
-        typer.echo(delimited(*spelled_filled(cells, filled, rows.observed), separator), nl=False)
-    else:
-        write_filled(cells, filled, rows.observed, output, separator=separator)
+    _write_filled(reader, table, filled, rows.observed, output)
+    if output is not None:
         typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
     _tell_stability(post)
+
+
+def _write_filled(reader: TableReader, path: Path, filled: Table, observed: np.ndarray, output: Path | None) -> None:
+    """Print or write the table of a file completed, its other cells and their types as they were."""
+    from bayesjpt.table.stored import write_filled_stored
+    from bayesjpt.table.write import delimited, is_typed, spelled_filled, write_filled
+
+    stored = reader.stored(path) if output is not None and is_typed(output) else None
+    if output is not None and stored is not None:
+        write_filled_stored(stored, filled, observed, output)
+        return
+    cells, separator = reader.written(path, output)
+    if output is None:
+        typer.echo(delimited(*spelled_filled(cells, filled, observed), separator), nl=False)
+    else:
+        write_filled(cells, filled, observed, output, separator=separator)
 
 
 @reads_table

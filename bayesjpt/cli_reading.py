@@ -168,6 +168,12 @@ class TableReader:
         is_lost = known.sep == " " or (known.sep == "\t" and output is not None and ".csv" not in path.suffixes)
         return cells, "," if is_lost or known.sep is None else known.sep
 
+    def stored(self, path: Path) -> Any:
+        """Return the columns of a parquet, feather or Arrow file as they are stored; None of a file of another kind."""
+        from bayesjpt.table.read import arrow_table
+
+        return arrow_table(path, self._limits())
+
     def _limits(self) -> Any:
         from bayesjpt.table.read import ReadLimits
 

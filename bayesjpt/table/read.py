@@ -7,6 +7,8 @@ import io
 import math
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +92,8 @@ def read_cells(
     reading : Reading
         What is known of the file.
     as_written : bool
-        Whether cells of a text file are texts whatever they say, so that they can be written as they were read.
+        Whether cells of a text file are texts whatever they say, and those of columns that cannot be modelled too, so
+        that they can be written as they were read.
 
     Raises
     ------
@@ -116,7 +119,7 @@ def read_cells(
     if name.endswith(spreadsheet.SUFFIXES):
         return spreadsheet.read_sheet(path, reading, limits.expanded(path.stat().st_size)), reading
     if name.endswith(_ARROW_SUFFIXES):
-        return _read_arrow(path, limits), reading
+        return _read_arrow(path, limits, as_written=as_written), reading
     if name.endswith(".nc"):
         raise TableError(
             f"{path.name!r} is a fit",
@@ -185,56 +188,98 @@ def _content(path: Path, limits: ReadLimits) -> bytes:
         raise TableError(f"file {path.name!r} does not fit into memory") from None
 
 
-def _read_arrow(path: Path, limits: ReadLimits) -> list[Cells]:
-    from pyarrow import ArrowException, feather, ipc, parquet
+def arrow_table(path: Path, limits: ReadLimits) -> pyarrow.Table | None:
+    """Return the columns of a parquet, feather or Arrow file as they are stored; None of a file of another kind.
+
+    Raises
+    ------
+    TableError
+        As `read_cells`.
+    """
+    path = as_file(path, TableError)
+    if not path.name.lower().endswith(_ARROW_SUFFIXES):
+        return None
+    with _arrow_errors(path):
+        return _stored(path, limits, nested=True)[0]
+
+
+def _read_arrow(path: Path, limits: ReadLimits, *, as_written: bool) -> list[Cells]:
     from pyarrow.types import is_nested
 
     from bayesjpt.table.frames import frame_cells
+    from bayesjpt.table.stored import stored_texts
 
-    try:
-        with path.open("rb") as file:
-            start = file.read(6)
-            file.seek(0)
-            if path.name.lower().endswith(".parquet"):
-                stored = parquet.ParquetFile(file)
-                schema, n_row = stored.schema_arrow, stored.metadata.num_rows
-                _check_cells(path, n_row, stored.metadata.num_columns, limits)
-                frame = _whole(stored, path, limits)
-            elif start.startswith(_OLD_FEATHER):
-                frame = feather.read_table(file)
-                schema, n_row = frame.schema, frame.num_rows
-            else:
-                opened = ipc.open_file if start.startswith(_ARROW_FILE) else ipc.open_stream
-                schema = opened(file).schema
-                file.seek(0)
-                flat = [k for k, field in enumerate(schema) if not is_nested(field.type)]
-                # of nested columns alone it takes one, which tells the number of rows
-                frame = opened(file, options=ipc.IpcReadOptions(included_fields=flat or [0])).read_all()
-                n_row = frame.num_rows
-                frame = frame if flat else frame.select([])
-        frame.validate(full=True)
-        _check_cells(path, n_row, len(schema), limits)
-        read = iter(frame_cells(frame))
-        return [
+    with _arrow_errors(path):
+        frame, schema, n_row = _stored(path, limits, nested=as_written)
+        flat = [k for k, field in enumerate(schema) if not is_nested(field.type)]
+        read = iter(frame_cells(frame.select(flat) if as_written else frame))
+        table = [
             replace(cells, codes=np.full(n_row, -1, np.int64)) if is_nested(field.type) else next(read)
             for cells, field in zip(frame_cells(schema.empty_table()), schema, strict=True)
         ]
+        if not as_written:
+            return table
+        return [
+            stored_texts(cells.name, column) if cells.excluded else cells
+            for cells, column in zip(table, frame.columns, strict=True)
+        ]
+
+
+@contextmanager
+def _arrow_errors(path: Path) -> Iterator[None]:
+    """Raise `TableError` where Arrow cannot read a file."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
     except UnicodeDecodeError:
         raise TableError(f"file {path.name!r} holds names or texts that are not UTF-8") from None
     except (ArrowException, OSError, MemoryError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {str(error) or 'it does not fit into memory'}") from None
 
 
-def _whole(stored: parquet.ParquetFile, path: Path, limits: ReadLimits) -> pyarrow.Table:
-    """Return the columns of a parquet file that are not nested, read in parts.
+def _stored(path: Path, limits: ReadLimits, *, nested: bool) -> tuple[pyarrow.Table, pyarrow.Schema, int]:
+    """Return the columns of one of Arrow's files, without nested ones unless asked for; the schema, and n_row."""
+    from pyarrow import feather, ipc, parquet
+    from pyarrow.types import is_nested
+
+    with path.open("rb") as file:
+        start = file.read(6)
+        file.seek(0)
+        if path.name.lower().endswith(".parquet"):
+            stored = parquet.ParquetFile(file)
+            schema, n_row = stored.schema_arrow, stored.metadata.num_rows
+            _check_cells(path, n_row, stored.metadata.num_columns, limits)
+            frame = _whole(stored, path, limits, nested=nested)
+        elif start.startswith(_OLD_FEATHER):
+            frame = feather.read_table(file)
+            schema, n_row = frame.schema, frame.num_rows
+        else:
+            opened = ipc.open_file if start.startswith(_ARROW_FILE) else ipc.open_stream
+            schema = opened(file).schema
+            file.seek(0)
+            kept = [k for k, field in enumerate(schema) if nested or not is_nested(field.type)]
+            # of nested columns alone it takes one, which tells the number of rows
+            frame = opened(file, options=ipc.IpcReadOptions(included_fields=kept or [0])).read_all()
+            n_row = frame.num_rows
+            frame = frame if kept else frame.select([])
+    frame.validate(full=True)
+    _check_cells(path, n_row, len(schema), limits)
+    return frame, schema, n_row
+
+
+def _whole(stored: parquet.ParquetFile, path: Path, limits: ReadLimits, *, nested: bool) -> pyarrow.Table:
+    """Return the columns of a parquet file, without nested ones unless asked for, read in parts.
 
     A text that repeats takes room in memory, and none in the file; so do the cells of a list.
     """
     import pyarrow
 
     parts, n_byte = [], 0
-    flat = pyarrow.schema([field for field in stored.schema_arrow if not pyarrow.types.is_nested(field.type)])
-    columns = flat.names if len(flat) < len(stored.schema_arrow) else None
+    whole = stored.schema_arrow
+    flat = pyarrow.schema([field for field in whole if not pyarrow.types.is_nested(field.type)])
+    wanted = whole if nested or len(flat) == len(whole) else flat
+    columns = None if wanted is whole else flat.names
     for part in stored.iter_batches(columns=columns):
         parts.append(part)
         n_byte += part.nbytes
@@ -245,7 +290,7 @@ def _whole(stored: parquet.ParquetFile, path: Path, limits: ReadLimits) -> pyarr
                 "Raise it with limits=bj.ReadLimits(expansion=...).",
                 command="Raise it with --expansion.",
             )
-    return pyarrow.Table.from_batches(parts, flat)
+    return pyarrow.Table.from_batches(parts, wanted)
 
 
 def _check_cells(path: Path, n_row: int, n_column: int, limits: ReadLimits) -> None:

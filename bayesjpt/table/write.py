@@ -72,7 +72,7 @@ def write_table(table: Table, path: str | Path) -> None:
     <BLANKLINE>
     """
     if is_typed(path):
-        write_arrow(_typed(table), path)
+        write_arrow(typed(table), path)
         return
     write_columns(path, *spelled(table))
 
@@ -141,7 +141,7 @@ def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) 
     """Write completed columns with their types, others as texts, in the order in which they were read."""
     import pyarrow as pa
 
-    frame = _typed(filled)
+    frame = typed(filled)
     columns = {}
     for cells in read:
         if cells.name in frame.column_names:
@@ -153,7 +153,7 @@ def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) 
     write_arrow(pa.table(columns), path)
 
 
-def _typed(table: Table) -> Any:
+def typed(table: Table) -> Any:
     """Return a table of Arrow's; times of day and durations as they are written: as numbers nobody would know them."""
     import pyarrow as pa
 
