@@ -14,7 +14,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.schema import SetAside
 from bayesjpt.table.written_dates import date_readings
-from bayesjpt.table.written_numbers import NumberNotation, mixed_decimals, number_readings, units_of
+from bayesjpt.table.written_numbers import NumberNotation, mixed_decimals, number_readings, partly_marked, units_of
 
 MIN_IDENTIFIER_ROWS = 20
 """Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""
@@ -60,6 +60,13 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
         units = units_of(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
         if units:
             return f"numbers in {', '.join(units[:-1])} and {units[-1]}: {n_distinct} texts; in one unit they are read"
+        part = partly_marked(view.distinct.tolist(), view.counts()) if enough and n_distinct > _FEW_TEXTS else None
+        if part and part.is_of_two_scales:
+            sizes = " and ".join(f"{size:.3g}" for size in part.medians)
+            return (
+                f"numbers with and without {part.unit}, of two scales: {part.in_words()}, medians {sizes} without and "
+                f"with it; in one unit they are read"
+            )
         marks = mixed_decimals(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
         if marks:
             examples = f"{marks[0]!r} and {marks[1]!r}"

@@ -17,8 +17,10 @@ from bayesjpt.table.reading import Reading
 from bayesjpt.table.written_dates import date_readings, iso_notation
 from bayesjpt.table.written_durations import are_race_times, duration_readings
 from bayesjpt.table.written_numbers import (
+    NumberNotation,
     NumberReadings,
     number_readings,
+    partly_marked,
     plain_decimal,
     stray_units,
 )
@@ -134,8 +136,21 @@ def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
     notation = found.notations[chosen]
     if plain is not None and notation.decimal == "." and not notation.group:
         return plain
-    note = _number_note(cells, found, chosen, hints)
+    notes = [_number_note(cells, found, chosen, hints), _unit_note(cells) if notation.suffix else ""]
+    note = "; ".join(filter(None, notes))
     return replace(cells.retold("number", found.values[chosen]), notation=notation, note=note)
+
+
+def _unit_note(cells: Cells) -> str:
+    """Return how cells without the unit of the others are read; empty where hardly any cell has none, or all."""
+    found = partly_marked(cells.distinct.tolist(), cells.counts())
+    return "" if found is None else f"{found.in_words()} in column {cells.name!r} are read as if they had it"
+
+
+def _is_of_two_scales(cells: Cells) -> bool:
+    """Return whether numbers with a unit and those without are so far apart that no one unit can be that of all."""
+    found = partly_marked(cells.distinct.tolist(), cells.counts())
+    return found is not None and found.is_of_two_scales
 
 
 def _with_codes_noted(cells: Cells, plain: Cells | None) -> Cells | None:
@@ -195,7 +210,9 @@ def _number_note(cells: Cells, readings: NumberReadings, chosen: int, hints: Hin
 
 def _numbers(hints: Hints) -> Callable[[Cells], Cells | None]:
     def read(cells: Cells) -> Cells | None:
-        return None if cells_of.zero_padded(cells) else spelled_number(cells, hints)
+        found = None if cells_of.zero_padded(cells) else spelled_number(cells, hints)
+        has_unit = found is not None and isinstance(found.notation, NumberNotation) and found.notation.suffix
+        return None if has_unit and _is_of_two_scales(cells) else found
 
     return read
 

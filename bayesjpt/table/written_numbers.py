@@ -54,6 +54,10 @@ _LEAST_PLAIN = 3
 _STRAY_SHARE, _LEAST_BARE = 0.05, 20
 """A word behind so few of a column's numbers is no unit of theirs, where so many cells have none."""
 
+_FACTOR_OF_SCALES = 20.0
+"""Between the typical numbers with and without a unit, from which on they are in two: shares of 1 are a hundredth of
+those in %, kilograms a thousandth of grams."""
+
 _N_FIRST = 50
 """Texts that are looked at before all are."""
 
@@ -375,6 +379,67 @@ def stray_units(texts: Sequence[str], counts: np.ndarray) -> list[int]:
             marked.append(k)
             n_marked += int(counts[k])
     return marked if n_bare >= _LEAST_BARE and n_marked <= _STRAY_SHARE * (n_bare + n_marked) else []
+
+
+@dataclass(frozen=True)
+class PartlyMarked:
+    """Numbers of which some have a unit behind them and many have none.
+
+    Parameters
+    ----------
+    unit : str
+    n_bare, n_cell : int
+        Cells without it, and all of them.
+    medians : tuple of float
+        Of the sizes of those without and those with it, zeros apart.
+    """
+
+    unit: str
+    n_bare: int
+    n_cell: int
+    medians: tuple[float, float]
+
+    @property
+    def is_of_two_scales(self) -> bool:
+        """Whether the sizes are so far apart that those without the unit must be in another: 0.12 beside 12%."""
+        least, largest = sorted(self.medians)
+        return largest > _FACTOR_OF_SCALES * least > 0.0
+
+    def in_words(self) -> str:
+        """Return how many cells there are of each kind, for a note or a reason."""
+        return f"{self.n_bare} of {self.n_cell} cells without {self.unit}"
+
+
+def partly_marked(texts: Sequence[str], counts: np.ndarray) -> PartlyMarked | None:
+    """Return what is known of numbers of which some have a unit, and many none; None for all others.
+
+    A currency may stand before some of the numbers of an account, and is no such unit.
+
+    Parameters
+    ----------
+    texts : sequence of str (n_text,)
+    counts : int64 (n_text,)
+        Cells of each.
+
+    Examples
+    --------
+    >>> found = partly_marked(["12%", "15%", "0.12", "0.13"], np.array([10, 10, 9, 11]))
+    >>> found.in_words(), found.is_of_two_scales
+    ('20 of 40 cells without %', True)
+    """
+    found = number_readings(texts)
+    unit = "" if found is None else found.notations[0].suffix.strip()
+    if found is None or not unit or is_currency(unit):
+        return None
+    is_bare = np.array([parts is not None and not parts.suffix for parts in map(_parted, texts)])
+    n_bare, n_cell = int(counts[is_bare].sum()), int(counts.sum())
+    if not _STRAY_SHARE * n_cell < n_bare < (1.0 - _STRAY_SHARE) * n_cell:
+        return None
+    sizes = np.repeat(np.abs(found.values[0]), counts)
+    bare, kept = np.repeat(is_bare, counts), sizes > 0.0
+    groups = (sizes[bare & kept], sizes[~bare & kept])
+    without, with_unit = (float(np.median(one)) if one.size else 0.0 for one in groups)
+    return PartlyMarked(unit, n_bare, n_cell, (without, with_unit))
 
 
 def mixed_decimals(texts: Iterable[str]) -> tuple[str, ...]:

@@ -111,6 +111,7 @@ def test_codes_with_leading_zeros_beside_a_text_stay_texts():
     assert [column.name for column in schema.set_aside] == ["x"]
 
 
+@pytest.mark.filterwarnings("ignore:25 of 100 cells without cm")
 def test_a_word_behind_many_numbers_is_their_unit():
     (column,) = as_table({"x": [f"{k}.5 cm" if k % 4 else f"{k}.5" for k in range(100)]}).schema
     assert column.notation is not None

@@ -1,0 +1,47 @@
+"""Numbers of which many have a unit behind them and many have none."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesjpt.errors import BayesjptWarning
+from bayesjpt.table.table import as_table
+
+N = 300
+SIZES = np.random.default_rng(5).gamma(4.0, 5.0, N)
+BARE = np.arange(N) % 2 == 0
+SCALES = {"%": (100.0, "%"), "kg": (1_000.0, " kg"), "g": (1e-3, " g")}
+
+
+def mixed(factor, unit, bare=BARE):
+    """Return a frame whose `bare` cells have no unit, and numbers that are smaller by a factor."""
+    cells = [f"{x / factor:.6f}" if is_bare else f"{x:.3f}{unit}" for x, is_bare in zip(SIZES, bare, strict=True)]
+    return pd.DataFrame({"x": cells, "y": np.arange(N) % 7})
+
+
+@pytest.mark.parametrize(("factor", "unit"), SCALES.values(), ids=SCALES)
+def test_numbers_of_two_scales_are_not_read_as_of_one(factor, unit):
+    (excluded,) = as_table(mixed(factor, unit)).schema.set_aside
+    assert f"with and without {unit.strip()}, of two scales: 150 of 300 cells without" in excluded.reason
+
+
+@pytest.mark.parametrize("unit", ["%", " kg"])
+def test_numbers_of_one_scale_are_read_and_those_without_the_unit_are_counted(unit):
+    with pytest.warns(BayesjptWarning, match=f"150 of 300 cells without {unit.strip()} in column 'x' are read as if"):
+        table = as_table(mixed(1.0, unit))
+    np.testing.assert_allclose(table.values[0], SIZES, atol=1e-3)
+
+
+def test_numbers_of_two_scales_are_read_on_request_with_a_warning():
+    with pytest.warns(BayesjptWarning, match="150 of 300 cells without %"):
+        assert as_table(mixed(100.0, "%"), kinds={"x": "real"}).schema.columns[0].base == "real"
+
+
+def test_few_numbers_without_the_unit_are_no_news():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert as_table(mixed(1.0, "%", np.arange(N) % 30 == 0)).schema.columns[0].base == "real"
