@@ -6,8 +6,10 @@ import textwrap
 from collections.abc import Collection
 
 NAMIBIA = "NA"
-_LEAST = 5
-"""Other countries from which on a column is taken for one of countries."""
+_LEAST = 2
+"""Other countries from which on a column is taken for one of countries: a word too many is better than a country lost."""
+_YES_OR_NO = frozenset({"SI", "NO"})
+"""Codes of countries, and the answers of a questionnaire in Spanish or Italian."""
 _ALPHA_2 = frozenset(
     textwrap.wrap(
         "ADAEAFAGAIALAMAOAQARASATAUAWAXAZBABBBDBEBFBGBHBIBJBLBMBNBOBQBRBSBTBVBWBYBZCACCCDCFCGCHCICKCLCMCNCOCRCUCVCWCXCYCZ"
@@ -31,7 +33,10 @@ def place_called_na(others: Collection[str]) -> str:
     ('Namibia', 'North America')
     >>> place_called_na(["FL", "CA", "TX", "NY", "WA"])
     ''
+    >>> place_called_na(["DE", "ZA"]), place_called_na(["SI", "NO"])
+    ('Namibia', '')
     """
     if len(others) >= 3 and _CONTINENTS.issuperset(others) and {"EU", "OC"} & {*others}:
         return "North America"
-    return "Namibia" if len(others) >= _LEAST and _ALPHA_2.issuperset(others) else ""
+    is_of_countries = len(others) >= _LEAST and _ALPHA_2.issuperset(others) and not _YES_OR_NO.issuperset(others)
+    return "Namibia" if is_of_countries else ""

@@ -448,13 +448,20 @@ def test_versions_of_one_number_stay_apart_where_numbers_are_labels():
     assert post.types()["version"].type == "nominal"
 
 
-PLACES = {"Namibia": "DE FR ZA BW US", "North America": "AF EU OC", "": "FL CA TX NY WA"}
+PLACES = [
+    ("Namibia", "DE FR ZA BW US"),
+    ("Namibia", "DE NZ ZA"),
+    ("Namibia", "DE ZA"),
+    ("North America", "AF EU OC"),
+    ("", "FL CA TX NY WA"),
+    ("", "SI NO"),
+]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_missing_cell_that_is_also_the_code_of_a_place_is_told(tmp_path, place):
+@pytest.mark.parametrize(("place", "others"), PLACES)
+def test_a_missing_cell_that_is_also_the_code_of_a_place_is_told(tmp_path, place, others):
     path = tmp_path / "places.csv"
-    codes = [*PLACES[place].split(), "NA"] * 20
+    codes = [*others.split(), "NA"] * 20
     path.write_text("\n".join(["place,n", *(f"{code},{k}" for k, code in enumerate(codes))]))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
