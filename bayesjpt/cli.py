@@ -163,7 +163,9 @@ def types(
     full: Annotated[
         bool, typer.Option("--full", help="Add what each answer is made of, shares and convergence.")
     ] = False,
-    why: Annotated[str | None, typer.Option(metavar="COLUMN", help="Tell all about one column.")] = None,
+    why: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Tell all about one column; again for more.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
     quick: Annotated[
@@ -204,7 +206,7 @@ def types(
     """Tell what each column is, and how sure that is."""
     from bayesjpt import cli_types
 
-    view = cli_types.Shown(full, why, as_json, as_csv, output)
+    view = cli_types.Shown(full, tuple(why or ()), as_json, as_csv, output)
     n_rows = cli_types.n_rows(rows, quick)
     chosen: dict[str, Any] = {
         "learner": learner,
@@ -219,7 +221,7 @@ def types(
     with _warnings(quiet):
         read = _read(reader, table, quiet, decided_of(kind, schema))
         chains_of |= {"n_structures": structures, "weights": weights, "time": left_of(time, began)}
-        cli_types.check_why(read, why)
+        cli_types.check_why(read, view.why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
         with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
         cli_types.show(read, post, table.name, view, quiet=quiet, draws=with_draws)

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ class Shown:
     """In which form the answer is wanted."""
 
     full: bool = False
-    why: str | None = None
+    why: tuple[str, ...] = ()
     as_json: bool = False
     as_csv: bool = False
     output: Path | None = None
@@ -44,7 +44,7 @@ class Shown:
             for name, wanted in (
                 ("--json", self.as_json),
                 ("--csv", self.as_csv),
-                ("--why", self.why is not None),
+                ("--why", bool(self.why)),
                 ("--output", self.output is not None),
             )
             if wanted
@@ -56,11 +56,12 @@ class Shown:
         check_output(self.output)
 
 
-def check_why(table: Table, why: str | None) -> None:
+def check_why(table: Table, why: Sequence[str]) -> None:
     """Raise `SchemaError` for a column that the table does not have, before anything is fitted."""
     left_out = [column.name for column in table.schema.set_aside]
-    if why is not None and why not in left_out:
-        table.schema.index(why)
+    for name in why:
+        if name not in left_out:
+            table.schema.index(name)
 
 
 def n_rows(rows: str | None, quick: bool) -> int | None:
@@ -116,8 +117,8 @@ def show(table: Table, post: Posterior, name: str, view: Shown, *, quiet: bool, 
         compile_parts(post)
     with announced("judging the columns", not quiet):
         result = types(post, table)
-    if view.why is not None:
-        typer.echo(why_text(result, view.why))
+    if view.why:
+        typer.echo("\n\n".join(why_text(result, column) for column in view.why))
         return
     if view.output is not None:
         from bayesjpt.queries.types import RECORD

@@ -119,6 +119,12 @@ def test_why_tells_of_one_column_and_refuses_an_unknown_one(csv, capfd):
     assert "'rings'" in refused(capfd, "types", csv, "--why", "ring")
 
 
+def test_why_tells_of_several_columns(csv, capfd):
+    _, out, _ = run(capfd, "types", csv, "--why", "rings", "--why", "id", "--seed", "1")
+    assert [part.partition(":")[0] for part in out.split("\n\n")] == ["rings", "id"]
+    assert "'rings'" in refused(capfd, "types", csv, "--why", "rings", "--why", "ring")
+
+
 def test_large_tables_are_fitted_from_some_rows_and_say_so(csv, capfd):
     _, out, _ = run(capfd, "types", csv, "--rows", "50", "--seed", "1")
     assert out.splitlines()[-1].startswith("fitted: 50 of 120 rows, drawn at random; --rows all")
