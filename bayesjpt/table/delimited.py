@@ -49,8 +49,8 @@ class Layout(NamedTuple):
     header : list of str
         What the header row holds; what the columns are called where there is none.
     has_header : bool
-    n_unit : int
-        Rows of units below the header.
+    n_below : int
+        Rows of units, or of more names, below the header.
     """
 
     start: int
@@ -58,7 +58,7 @@ class Layout(NamedTuple):
     names: list[str]
     header: list[str]
     has_header: bool
-    n_unit: int = 0
+    n_below: int = 0
 
 
 def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) -> tuple[list[Cells], str]:
@@ -141,11 +141,9 @@ def _layout(content: bytes, name: str, reading: Reading) -> Layout:
     if has_header is None:
         has_header = header_of.holds_names(first, records[1:])
     if has_header:
-        alike = [record for record in records if len(record) == len(first)]
-        has_units = reading.header is None and len(alike) > 3 and header_of.holds_units(alike[1], alike[2:])
-        if has_units:
-            preamble.tell_units(name, alike[1])
-        return Layout(start, separator, header_of.names_of(first), first, True, int(has_units))
+        alike = [record for record in records[1:] if len(record) == len(first)]
+        found, n_below = preamble.names_of(first, alike if reading.header is None else [], name)
+        return Layout(start, separator, found, first, True, n_below)
     names = header_of.numbered(len(first), first, name, is_stated=reading.header is False)
     return Layout(start, separator, names, names, False)
 
@@ -222,7 +220,7 @@ def around_names(head: bytes, name: str) -> str:
         return "rows above the names of its columns"
     if not layout.has_header:
         return "a first row that looks like the others"
-    return "a row of units below the names of its columns" if layout.n_unit else ""
+    return "a row of units, or more names, below the names of its columns" if layout.n_below else ""
 
 
 def separator_of(name: str, head: Sequence[str]) -> str:
@@ -258,7 +256,7 @@ def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Ce
     names = layout.names
     reader = csv.reader(_lines(content, layout.start), delimiter=layout.separator, strict=True)
     records = filter(None, reader)
-    for _ in range(layout.has_header + layout.n_unit):
+    for _ in range(layout.has_header + layout.n_below):
         next(records)
     # each column numbers its distinct texts as they come: one string is kept for each, whatever the number of rows
     numbers: list[defaultdict[str, int]] = [defaultdict() for _ in names]
@@ -312,7 +310,7 @@ def _by_arrow(content: bytes, layout: Layout, as_written: bool) -> list[Cells] |
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(memoryview(content)[layout.start :]),
-            arrow_csv.ReadOptions(column_names=layout.names, skip_rows_after_names=layout.has_header + layout.n_unit),
+            arrow_csv.ReadOptions(column_names=layout.names, skip_rows_after_names=layout.has_header + layout.n_below),
             arrow_csv.ParseOptions(delimiter=layout.separator, newlines_in_values=True),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(layout.names, pa.string()), strings_can_be_null=False, check_utf8=False

@@ -93,6 +93,36 @@ def holds_units(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool
     return n_unit > 1
 
 
+def joined_names(first: Sequence[str], record: Sequence[str], records: Sequence[Sequence[str]]) -> list[str] | None:
+    """Return the names in the first two records of a table as one a column, where only both tell all columns apart.
+
+    Those of the first one repeat, or stand before empty cells as merged cells of a workbook do; the second one holds no
+    value and no text of the records below. None where it is no row of names.
+
+    Examples
+    --------
+    >>> below = [["Ann", "12", "7.5"], ["Bob", "13", "8"]]
+    >>> joined_names(["Person", "Person", "Score"], ["Name", "Age", ""], below)
+    ['Person Name', 'Person Age', 'Score']
+    >>> joined_names(["Person", "", "Score"], ["Name", "Age", "Art"], below)
+    ['Person Name', 'Person Age', 'Score Art']
+    >>> joined_names(["name", "size", "size"], ["", "cm", "cm"], below) is None
+    True
+    """
+    above: list[str] = []
+    for name, part in zip(first, record, strict=True):
+        above.append(above[-1] if above and part and not name else name)
+    names = [" ".join(filter(None, pair)) for pair in zip(above, record, strict=True)]
+    named = [name for name in above if name]
+    if len(set(named)) == len(named) or len(set(names)) < len(names) or not names_values(record, records):
+        return None
+    for position, part in enumerate(record):
+        below = {other[position].strip() for other in records[:_N_RECORDS]}
+        if part and (part in MISSING or part in below or is_value([part])):
+            return None
+    return names
+
+
 MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS
 
 

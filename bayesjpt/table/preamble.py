@@ -88,11 +88,32 @@ def n_above(records: Sequence[Sequence[str]], is_apart: Sequence[bool]) -> int:
     return position if is_apart[position] and above and header_of.holds_names(records[position], below) else 0
 
 
-def tell_units(name: str, record: Sequence[str]) -> None:
-    """Warn that the row below the names is left out."""
-    clipped = ", ".join(filter(None, record))
-    clipped = clipped if len(clipped) <= _LONGEST_TITLE else f"{clipped[:_LONGEST_TITLE]}..."
-    warn(f"the row of {name!r} below the names ({clipped}) holds units and is left out")
+def names_of(first: Sequence[str], below: Sequence[Sequence[str]], name: str) -> tuple[list[str], int]:
+    """Return the names of a table's columns, and how many rows below the first one belong to them; warns of such a row.
+
+    Parameters
+    ----------
+    first : sequence of str (n_column,)
+        The row of names.
+    below : sequence of records (n_column,)
+        Rows below it; less than three of them say nothing.
+    name : str
+        Of the file.
+    """
+    if len(below) > 2:
+        joined = header_of.joined_names(first, below[0], below[1:])
+        if joined:
+            warn(f"the names of {name!r} stand in two rows, which are joined: {_clipped(', '.join(joined))}")
+            return joined, 1
+        if header_of.holds_units(below[0], below[1:]):
+            units = _clipped(", ".join(filter(None, below[0])))
+            warn(f"the row of {name!r} below the names ({units}) holds units and is left out")
+            return header_of.names_of(first), 1
+    return header_of.names_of(first), 0
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE]}..."
 
 
 def is_below(rows: Sequence[Sequence[str]], n_column: int) -> bool:
@@ -252,8 +273,7 @@ def without_empty(table: Sequence[Cells], header: Sequence[str], name: str) -> l
 
 def tell(name: str, n_row: int, first: Sequence[str]) -> None:
     """Warn that rows above a table are left out."""
-    title = next(filter(None, first), "")
-    clipped = title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}..."
+    clipped = _clipped(next(filter(None, first), ""))
     rows, verb = ("row 1", "is") if n_row == 1 else (f"rows 1 to {n_row}", "are")
     warn(
         f"{rows} of {name!r} ({clipped}), above the table, {verb} left out; header=True, or --header, begins with row 1"

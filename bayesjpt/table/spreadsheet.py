@@ -107,12 +107,10 @@ def _columns(rows: list[list[Any]], name: str, reading: Reading) -> list[Cells]:
         has_header = not all(isinstance(cell, str) for cell in rows[0]) and header_of.holds_names(first, records)
         has_header = has_header or all(isinstance(cell, str) for cell in rows[0])
     if has_header:
-        names = header_of.names_of(first)
         rows = rows[1:]
         head = [[_text(cell) for cell in row] for row in rows[:_N_HEAD_ROWS]]
-        if reading.header is None and len(head) > 2 and header_of.holds_units(head[0], head[1:]):
-            preamble.tell_units(name, head[0])
-            rows = rows[1:]
+        names, n_below = preamble.names_of(first, head if reading.header is None else [], name)
+        rows = rows[n_below:]
         if reading.header is None:
             rows = _above_end(rows, name)
     else:
