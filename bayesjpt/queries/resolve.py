@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import math
 import operator
 import shlex
@@ -304,9 +305,28 @@ def _date(column: Column, value: Value, place: Place | None) -> float:
     notation = column.notation
     if isinstance(notation, DateNotation) and notation.order in COUNTED and not isinstance(value, bool | str):
         day = notation.value_of_number(value)
+    if day is None and isinstance(value, str) and cells_of.is_iso_date(value):
+        raise EventError(f"{value!r} in column {column.name!r} is no date: {_why_no_date(value)}", place=place)
     if day is None:
         _refuse_kind(column, value, "dates", "Write '2020-01-31' or '2020-01-31T12:30' in single quotes.", place)
     return day
+
+
+def _why_no_date(text: str) -> str:
+    """Return what no calendar, or clock, has in a text that is written as a date in ISO 8601.
+
+    Examples
+    --------
+    >>> [_why_no_date(text) for text in ("2024-02-30", "2024-13-01", "2024-01-01T25:00")]
+    ['February 2024 has 29 days', 'there is no month 13', 'there is no time 25:00']
+    """
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
+    if not 1 <= month <= 12:
+        return f"there is no month {text[5:7]}"
+    n_day = calendar.monthrange(year, month)[1]
+    if not 1 <= day <= n_day:
+        return f"{calendar.month_name[month]} {year} has {n_day} days"
+    return f"there is no time {text[11:]}"
 
 
 def _days_of(text: str) -> float | None:
