@@ -28,7 +28,7 @@ from bayesjpt.queries.event import (
 )
 from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
 from bayesjpt.table import cells as cells_of
-from bayesjpt.table.excluded import first_odd
+from bayesjpt.table.excluded import censored, first_odd
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
@@ -80,7 +80,13 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
             )
         odd = first_odd(column.reason) if column.name == name else None
         if odd is not None:
-            token = f"{name}={odd[0]}"
+            token, bound = f"{name}={odd[0]}", censored(odd[0])
+            if bound is not None:
+                raise EventError(
+                    f"column {name!r} is not part of the model; it is left out: {column.reason}",
+                    remedy=f"{bound.in_words()} Then fit again.",
+                    place=place,
+                )
             raise EventError(
                 f"column {name!r} is not part of the model; it is left out: {column.reason}",
                 remedy=f"Mend such cells, or read them as missing with na={token!r}, and fit again.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bayesjpt.queries.look_at import notes_of_left_out
 from bayesjpt.queries.types import UNSURE, ColumnType, Types
-from bayesjpt.table.excluded import first_odd
+from bayesjpt.table.excluded import censored, first_odd
 
 if TYPE_CHECKING:
     from bayesjpt.queries.type_shares import ColumnShares, TypeShares
@@ -195,6 +195,10 @@ def _with_odd_cell(column: SetAside) -> str:
     odd = first_odd(column.reason)
     if odd is None:
         return column.name
+    bound = censored(odd[0])
+    if bound is not None:
+        way = "half" if bound.is_below else "it"
+        return f"{column.name} ({odd[0]!r} in row {odd[1]}: write {way}, {bound.stand_in})"
     return f"{column.name} ({odd[0]!r} in row {odd[1]}: --na {shlex.quote(f'{column.name}={odd[0]}')})"
 
 
@@ -270,6 +274,9 @@ def why_text(result: Types, name: str) -> str:
     column = result.find(name)
     if not isinstance(column, ColumnType):
         notes = [f"look at    {note}" for note in notes_of_left_out(column)]
+        odd = first_odd(column.reason)
+        bound = censored(odd[0]) if odd is not None else None
+        notes += _wrapped("remedy", bound.in_words()) if bound is not None else []
         return "\n".join([clipped(f"{name}: left out", WIDTH), *_wrapped("because", column.reason), *notes])
     lines = [clipped(f"{column.name}: {words_of(column)}, {column.certainty}", WIDTH)]
     ranked = sorted(column.probabilities.items(), key=lambda item: -item[1])

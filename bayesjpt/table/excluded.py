@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,6 +40,8 @@ MOST_ODD = 0.25
 
 _MOST_TOLD = 5
 """Columns that a warning names."""
+_BOUND = re.compile(r"([<>]=?|[≤≥]) ?(.+)")
+_BELOW = "<≤"
 
 _ID_NAME = re.compile(
     r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|ean|gtin|upc|isbn|iban|imei|barcode|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
@@ -163,6 +166,46 @@ def first_odd(reason: str) -> tuple[str, int] | None:
     """
     found = re.search(r"the first that is not is ('.*'|\".*\") in row (\d+)$", reason)
     return (str(ast.literal_eval(found[1])), int(found[2])) if found else None
+
+
+@dataclass(frozen=True)
+class Censored:
+    """A cell that tells no more of its number than a bound, such as ``<0.5``.
+
+    Parameters
+    ----------
+    is_below : bool
+        Whether the number is below the bound.
+    stand_in : str
+        A number to write in its place: half of what it is below, as the limit of an assay, or what it is above.
+    """
+
+    is_below: bool
+    stand_in: str
+
+    def in_words(self) -> str:
+        """Return why such cells are not to be read as missing, and what to do instead."""
+        ends, way = ("smallest", "up") if self.is_below else ("largest", "down")
+        instead = f"half of the bound, {self.stand_in}," if self.is_below else f"the bound, {self.stand_in}, at least"
+        return (
+            f"Such cells are the {ends} values: read as missing they shift the column {way}; write {instead} for them."
+        )
+
+
+def censored(text: str) -> Censored | None:
+    """Return what a text says that is a bound of a number; None for all other texts.
+
+    Examples
+    --------
+    >>> censored("<0.5"), censored("> 100"), censored("<none>"), censored("0.5")
+    (Censored(is_below=True, stand_in='0.25'), Censored(is_below=False, stand_in='100'), None, None)
+    """
+    found = _BOUND.fullmatch(text.strip())
+    readings = number_readings([found[2]]) if found is not None else None
+    if found is None or readings is None or len(readings.values) > 1:
+        return None
+    is_below, bound = found[1][0] in _BELOW, float(readings.values[0][0])
+    return Censored(is_below, cells_of.number_label(bound / 2.0 if is_below and bound > 0.0 else bound))
 
 
 def _in_row_order(view: Cells) -> bool:

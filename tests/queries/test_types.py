@@ -240,12 +240,27 @@ def test_the_first_text_that_is_no_date_is_told():
 
 
 def test_the_first_odd_cell_of_a_column_that_was_left_out_is_told_with_its_remedy():
-    reason = "text: 160 labels; most cells are numbers, the first that is not is '<5' in row 21"
+    reason = "text: 160 labels; most cells are numbers, the first that is not is 'ask' in row 21"
     lines = summary._left_out([SetAside("price", reason), SetAside("name", "identifier: 300 distinct texts")])
-    assert lines[1:] == ["look at, numbers as text: price ('<5' in row 21: --na 'price=<5')"]
-    with pytest.raises(QueryError, match="na='price=<5', and fit again") as caught:
+    assert lines[1:] == ["look at, numbers as text: price ('ask' in row 21: --na price=ask)"]
+    with pytest.raises(QueryError, match="na='price=ask', and fit again") as caught:
         position_of("price", Schema((), (SetAside("price", reason),)))
-    assert "--na 'price=<5', and fit again" in caught.value.at_the_command_line()
+    assert "--na price=ask, and fit again" in caught.value.at_the_command_line()
+
+
+@pytest.mark.parametrize(
+    ("text", "short", "words"),
+    [
+        ("<0.5", "write half, 0.25", "the smallest values: read as missing they shift the column up; write half of"),
+        (">100", "write it, 100", "the largest values: read as missing they shift the column down; write the bound"),
+    ],
+)
+def test_cells_that_tell_a_bound_are_not_to_be_read_as_missing(text, short, words):
+    left_out = SetAside("crp", f"text: 160 labels; most cells are numbers, the first that is not is '{text}' in row 9")
+    assert summary._left_out([left_out])[1:] == [f"look at, numbers as text: crp ('{text}' in row 9: {short})"]
+    with pytest.raises(QueryError, match=words) as caught:
+        position_of("crp", Schema((), (left_out,)))
+    assert "--na" not in caught.value.at_the_command_line()
 
 
 def test_a_word_for_no_answer_beside_two_labels_is_to_be_looked_at(rng):
