@@ -19,6 +19,7 @@ from bayesjpt.table.labels import smoothed
 from bayesjpt.table.overrides import Override
 from bayesjpt.table.schema import Column
 from bayesjpt.table.written_dates import counted_dates, date_readings
+from bayesjpt.table.written_numbers import NumberNotation
 
 MAX_ORDERED_LEVELS = 100
 """Distinct values; up to these an integer column has levels where its shares are worth knowing one by one: where some
@@ -35,6 +36,9 @@ measurement."""
 CODE_GRID_FILL = 0.5
 """Share of the points of its recording grid, from its least to its largest value, that a measurement with few values
 would fill."""
+
+_MOST_WRITTEN_DIGITS = 4
+"""Behind the decimal mark, where they are as many in all cells: of amounts of money; more are those of a computation."""
 
 LARGEST_STANDARDISED = 1e150
 """Scale units from the location; beyond, squares overflow float64."""
@@ -224,7 +228,22 @@ def _grid(view: Cells, is_other: np.ndarray) -> tuple[float, str]:
     width = resolution.grid(distinct, view.counts()[is_other])
     if width:
         return width, f"recorded to {width:g}"
+    width = _written_grid(view, distinct)
+    if width:
+        return width, f"recorded to {width:g}, as all are written"
     return 0.0, "no recording grid, so a thousandth of the spread"
+
+
+def _written_grid(view: Cells, distinct: np.ndarray) -> float:
+    """Return the width of the last digit that all numbers of a column are written with, 0 where that tells nothing.
+
+    Amounts that range widely have a grid that is finer than `resolution.grid` looks for in numbers alone.
+    """
+    digits = view.notation.digits if isinstance(view.notation, NumberNotation) else 0
+    if not 0 < digits <= _MOST_WRITTEN_DIGITS or not distinct.size:
+        return 0.0
+    width = float(f"1e-{digits}")
+    return width if np.median(np.abs(distinct)) <= defaults.MAX_SIGNIFICANT * width else 0.0
 
 
 def _atom_note(view: Cells, atom: np.ndarray) -> str:
