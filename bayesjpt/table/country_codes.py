@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 NAMIBIA = "NA"
 _LEAST = 2
-"""Other countries from which on a column is taken for one of countries: a word too many is better than a country lost."""
+"""Other countries from which on a column is taken for one of countries: a warning too many loses no country."""
 _YES_OR_NO = frozenset({"SI", "NO"})
 """Codes of countries, and the answers of a questionnaire in Spanish or Italian."""
 _ALPHA_2 = frozenset(

@@ -220,7 +220,7 @@ def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hi
         view = cells  # labels are shown as they are written
     column = replace(_column(view, override), notation=view.notation, is_yes_no=view.is_yes_no)
     if view.notation is not None and not is_iso(column):
-        column = replace(column, reason=f"{column.reason}; {view.notation.in_words()}")
+        column = replace(column, reason="; ".join(filter(None, (column.reason, view.notation.in_words()))))
     if override.families and (override.source or column.families):
         _check_families(column, override)
     return column, view

@@ -141,7 +141,7 @@ class NumberNotation:
         return f"{signed}-" if below and self.negative == "trailing" else signed
 
     def in_words(self) -> str:
-        """Return how numbers are written, for the reason of a decision."""
+        """Return how numbers are written, for the reason of a decision; empty for plain ones with other minus signs."""
         forms = []
         if self.decimal == ",":
             forms.append("decimal comma")
@@ -152,7 +152,8 @@ class NumberNotation:
             forms.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
         unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip())
         unit_words = ["in " + unit] if unit else []
-        return f"written {' '.join([*unit_words, *(['with ' + ' and '.join(forms)] if forms else [])])}".rstrip()
+        words = [*unit_words, *(["with " + " and ".join(forms)] if forms else [])]
+        return f"written {' '.join(words)}" if words else ""
 
 
 _PLUS_BEHIND = "+"

@@ -50,7 +50,7 @@ def with_holes(columns):
 
 
 def filled_of(path, whole):
-    """Return what was read of a file with gaps, the table with those of the whole one in them, and what was observed."""
+    """Return the rows of a file with its gaps filled from the whole table, and as they were read."""
     table = read_table(path, kinds={name: kind for name, kind in _KINDS.items() if name in whole.column_names})
     values = as_table(whole, schema=table.schema).values
     return Table(table.schema, np.where(table.observed, table.values, values), np.ones_like(table.observed)), table

@@ -1,4 +1,4 @@
-"""Numbers of which many have a unit behind them and many have none."""
+"""Numbers of which many have a unit behind them and many have none, and what else their texts tell."""
 
 from __future__ import annotations
 
@@ -45,3 +45,24 @@ def test_few_numbers_without_the_unit_are_no_news():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert as_table(mixed(1.0, "%", np.arange(N) % 30 == 0)).schema.columns[0].base == "real"
+
+
+def test_amounts_that_range_widely_are_recorded_as_they_are_written():
+    rng = np.random.default_rng(8)
+    amounts = np.round(rng.normal(0.0, 2e5, N), 2)
+    written = [f"{x:,.2f}".translate(str.maketrans(",.", ".,")) for x in amounts]
+    (column, _) = as_table({"x": written, "y": np.arange(N) % 7}).schema
+    assert (column.has_grid, column.resolution) == (True, 0.01)
+    assert "recorded to 0.01, as all are written; written with decimal comma" in column.reason
+
+
+def test_many_digits_of_a_computation_are_no_grid():
+    written = [f"{x:.8f} %" for x in np.random.default_rng(8).normal(0.0, 1e3, N)]
+    (column, _) = as_table({"x": written, "y": np.arange(N) % 7}).schema
+    assert not column.has_grid
+
+
+def test_plain_numbers_with_another_minus_sign_have_nothing_to_tell():
+    written = [f"{x:.1f}".replace("-", "\u2212") for x in np.random.default_rng(8).normal(0.0, 8.0, N)]
+    (column, _) = as_table({"x": written, "y": np.arange(N) % 7}).schema
+    assert column.reason == "numbers, not all whole; recorded to 0.1"
