@@ -113,28 +113,12 @@ def dependence(
     """Show which columns tell most about each other: mutual information, with credible intervals."""
     _check_interval(interval)
     check_output(output, json=as_json)
-    import numpy as np
-
-    from bayesjpt.queries.dependence import dependence
-    from bayesjpt.queries.pair_support import nats_of, shown_by_rows
-    from bayesjpt.queries.some_draws import some_draws
+    from bayesjpt.queries.pair_support import ranked_pairs
 
     post = _load(fit)
     with _asking():
-        found = dependence(post, names_of(columns), normalised=normalised, given=given, max_draws=draws)
-    values, names = found.values, found.coords["feature"]
-    mean = values.mean(axis=(0, 1))
-    lo, hi = np.quantile(values, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)], axis=(0, 1))
-    first, second = np.triu_indices(len(names), 1)
-    order = np.argsort(-mean[first, second], kind="stable")
-    pairs = [(int(first[k]), int(second[k])) for k in order]
-    n_draw = values.shape[0] * values.shape[1]
-    shown: list[bool | None] = [None] * len(pairs)
-    if given is None:
-        with _asking():
-            positions = [(post.schema.index(names[i]), post.schema.index(names[j])) for i, j in pairs[:top]]
-            nats = (nats_of(mean) if normalised else mean)[first, second][order[:top]]
-            shown[: nats.size] = shown_by_rows(some_draws(post, draws)[1], positions, nats.tolist())
+        found = ranked_pairs(post, names_of(columns), normalised, given, interval, draws, top)
+    names, pairs, mean, lo, hi, shown = found.names, found.pairs, found.mean, found.lower, found.upper, found.shown
     if output is not None:
         numbers = {"mean": mean, "lower": lo, "upper": hi}
         written: dict[str, list[Any]] = {"first": [names[i] for i, _ in pairs], "second": [names[j] for _, j in pairs]}
@@ -152,11 +136,11 @@ def dependence(
             }
             for (i, j), is_shown in zip(pairs, shown, strict=True)
         ]
-        answer: dict[str, Any] = {"quantity": str(found.name), "given": given, "interval_probability": interval}
-        typer.echo(json.dumps(answer | {"n_draw": n_draw, "pairs": lines}, indent=2))
+        answer: dict[str, Any] = {"quantity": found.quantity, "given": given, "interval_probability": interval}
+        typer.echo(json.dumps(answer | {"n_draw": found.n_draw, "pairs": lines}, indent=2))
         return
     unit = "correlation, 0 to 1" if normalised else "mutual information in nats"
-    typer.echo(f"{unit}, {interval:.4g} interval ({n_draw} draws)")
+    typer.echo(f"{unit}, {interval:.4g} interval ({found.n_draw} draws)")
     for line in pairs_text(names, pairs[:top], mean, lo, hi, shown):
         typer.echo(line)
     if False in shown:

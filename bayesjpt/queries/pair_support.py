@@ -13,11 +13,14 @@ gain on the rows they were drawn from is what their noise loses.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.density import log_mass
+from bayesjpt.queries.dependence import dependence
+from bayesjpt.queries.some_draws import some_draws
 from bayesjpt.table.table import Table
 
 _LEAST = 0.5
@@ -25,6 +28,61 @@ _LEAST = 0.5
 to hang together, 0 to .3 of others with coefficients above .15 (`docs/explanation/dependence.md`)."""
 _FEWEST = 30
 """Rows that have both columns, below which they show nothing either way."""
+
+
+class RankedPairs(NamedTuple):
+    """How much columns tell about each other, the pairs that do most first.
+
+    Attributes
+    ----------
+    quantity : str
+        ``mutual_information`` in nats, or ``correlation`` from 0 to 1.
+    names : list of str
+    mean, lower, upper : float64 (n_column, n_column)
+        Over draws, and ends of the credible interval.
+    pairs : list of pairs of int
+        All, by their mean.
+    shown : list of bool or None
+        Of each of these, whether rows show it; None where that is not looked at.
+    n_draw : int
+    """
+
+    quantity: str
+    names: list[str]
+    mean: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    pairs: list[tuple[int, int]]
+    shown: list[bool | None]
+    n_draw: int
+
+
+def ranked_pairs(
+    post: Posterior,
+    columns: Sequence[str] | None,
+    normalised: bool,
+    given: str | None,
+    interval: float,
+    max_draws: int | None,
+    top: int,
+) -> RankedPairs:
+    """Return the dependence of columns; whether rows show it is looked at for the first `top` pairs, without evidence.
+
+    Parameters and errors are otherwise those of `bayesjpt.queries.dependence.dependence`.
+    """
+    found = dependence(post, columns, normalised=normalised, given=given, max_draws=max_draws)
+    values, names = found.values, list(found.coords["feature"])
+    mean = values.mean(axis=(0, 1))
+    lower, upper = np.quantile(values, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)], axis=(0, 1))
+    first, second = np.triu_indices(len(names), 1)
+    order = np.argsort(-mean[first, second], kind="stable")
+    pairs = [(int(first[k]), int(second[k])) for k in order]
+    shown: list[bool | None] = [None] * len(pairs)
+    if given is None:
+        positions = [(post.schema.index(names[i]), post.schema.index(names[j])) for i, j in pairs[:top]]
+        nats = (nats_of(mean) if normalised else mean)[first, second][order[:top]]
+        shown[: nats.size] = shown_by_rows(some_draws(post, max_draws)[1], positions, nats.tolist())
+    return RankedPairs(str(found.name), names, mean, lower, upper, pairs, shown, values.shape[0] * values.shape[1])
 
 
 def nats_of(correlation: np.ndarray) -> np.ndarray:
