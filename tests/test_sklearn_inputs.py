@@ -119,6 +119,13 @@ def test_numbers_that_are_missing_are_refused(frame, kind):
             kind(**FEW).fit(frame, target)
 
 
+def test_numbers_are_no_dates(frame):
+    days = pd.Series(pd.date_range("2024", periods=len(frame)))
+    for y in (days, days.dt.tz_localize("UTC"), days - days[0], days.dt.date, days.to_list()):
+        with pytest.raises(ValueError, match="Input y contains dates or durations; expected numbers"):
+            CircuitRegressor(**FEW).fit(frame, y)
+
+
 @pytest.mark.parametrize("share", ["auto", None, 0.0, 0.6])
 def test_a_share_of_outliers_that_is_none_is_refused_with_what_is_one(frame, share):
     with pytest.raises(ValueError, match=f"contamination = {share!r}; expected a share above 0, and 0.5 at most"):
