@@ -41,7 +41,7 @@ MOST_ODD = 0.25
 _MOST_TOLD = 5
 """Columns that a warning names."""
 _BOUND = re.compile(r"([<>]=?|[≤≥]) ?(.+)")
-_BELOW = "<≤"
+_BELOW = ("<", "≤")
 
 _ID_NAME = re.compile(
     r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|ean|gtin|upc|isbn|iban|imei|barcode|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
@@ -202,9 +202,9 @@ def censored(text: str) -> Censored | None:
     """
     found = _BOUND.fullmatch(text.strip())
     readings = number_readings([found[2]]) if found is not None else None
-    if found is None or readings is None or len(readings.values) > 1:
+    if found is None or readings is None or len(readings.values) != 1:
         return None
-    is_below, bound = found[1][0] in _BELOW, float(readings.values[0][0])
+    is_below, bound = found[1].startswith(_BELOW), float(readings.values[0][0])
     return Censored(is_below, cells_of.number_label(bound / 2.0 if is_below and bound > 0.0 else bound))
 
 

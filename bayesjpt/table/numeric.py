@@ -38,7 +38,7 @@ CODE_GRID_FILL = 0.5
 would fill."""
 
 _MOST_WRITTEN_DIGITS = 4
-"""Behind the decimal mark, as many in all cells: of amounts of money; more are those of a computation."""
+"""Behind the decimal mark, as many in all cells: amounts of money have so many, results of a computation more."""
 
 LARGEST_STANDARDISED = 1e150
 """Scale units from the location; beyond, squares overflow float64."""

@@ -128,13 +128,13 @@ def _with_filled_labels(
 def _as_type(cells: pa.ChunkedArray, kind: Any, column: Column, values: np.ndarray) -> pa.ChunkedArray:
     """Return values of a column, float64 (n,) or codes, as stored cells of some type of Arrow's."""
     import pyarrow as pa
-    from pyarrow import compute as pc
     from pyarrow import types
+    from pyarrow.compute import AssumeTimezoneOptions, RoundTemporalOptions, call_function
 
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_time(kind):
         shown = column
         if column.dtype == "datetime" and not types.is_time(kind):
-            shown = written_as(column, (text for text in pc.unique(cells.cast(pa.string())).to_pylist() if text))
+            shown = written_as(column, filter(None, cells.cast(pa.string()).unique().to_pylist()))
         written = texts(shown, values)
         if types.is_time(kind):
             return pa.chunked_array([pa.array(map(datetime.time.fromisoformat, written), pa.time64("us"))]).cast(kind)
@@ -142,15 +142,16 @@ def _as_type(cells: pa.ChunkedArray, kind: Any, column: Column, values: np.ndarr
     plain = _restored(column, values)
     if types.is_timestamp(kind) or types.is_date(kind):
         unit = _ROUND.get(kind.unit) if types.is_timestamp(kind) else "day"
-        plain = plain if unit is None else pc.round_temporal(plain, unit=unit)
+        plain = plain if unit is None else call_function("round_temporal", [plain], RoundTemporalOptions(unit=unit))
         if types.is_timestamp(kind) and kind.tz is not None:
-            plain = pc.assume_timezone(plain, "UTC")  # times of a zone are those of UTC in a fit
+            # times of a zone are those of UTC in a fit
+            plain = call_function("assume_timezone", [plain], AssumeTimezoneOptions("UTC"))
         return plain.cast(kind)
     if types.is_decimal(kind) and types.is_floating(plain.type):
         step = decimal.Decimal(1).scaleb(-kind.scale)
         return pa.chunked_array([pa.array([decimal.Decimal(repr(x)).quantize(step) for x in plain.to_pylist()], kind)])
     if types.is_integer(kind) and types.is_floating(plain.type):
-        plain = pc.round(plain)
+        plain = call_function("round", [plain])
     # a float32 holds the nearest of its numbers, which is no loss
     return plain.cast(kind, safe=not types.is_floating(kind))
 
