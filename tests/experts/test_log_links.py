@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
+from bayesjpt.defaults_experts import PRECISION_RATE
 from bayesjpt.experts.em import expert_ridges, make_penalty
 from bayesjpt.experts.fit import make_model, make_prior
 from bayesjpt.experts.settings import ExpertSettings
@@ -116,6 +117,6 @@ def test_other_experts_have_no_bound():
     model, _ = make_model(frame, ExpertSettings(target=["y", "z"], depth=2))
     prior = make_prior(model)
     assert (prior.least_precision == 0.0).all()
-    assert (prior.precision_rate == 1.0).all()
+    assert (prior.precision_rate == np.array(PRECISION_RATE)[:, None]).all()
     one, other = np.random.default_rng(1), np.random.default_rng(1)
     assert draw_gamma_above(2.5, 1.5, 0.0, one) == draw_gamma(2.5, 1.5, other)

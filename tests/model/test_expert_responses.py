@@ -161,9 +161,13 @@ def test_variables_and_answers_of_pymc_have_names_of_responses(several):
     assert np.isnan(observed.sel(y_row=LACKS)).all()
     assert int(np.isnan(observed).any("y_response").sum()) == 1
     assert idata.log_likelihood["y"].sizes == {"chain": 2, "draw": N_DRAW, "y_row": N_ROW}
+    known = (
+        idata.copy()
+    )  # but for the row without cells, whose log density is 0 up to rounding: ArviZ smooths no constants
+    known["log_likelihood"] = known["log_likelihood"].isel(y_row=np.flatnonzero(np.arange(N_ROW) != LACKS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of so few draws
-        assert np.isfinite(az.loo(idata).elpd)
+        assert np.isfinite(az.loo(known).elpd)
 
 
 def test_the_posterior_of_the_draws_is_asked_about_several_responses(several):
