@@ -53,11 +53,11 @@ def sample(
         lies outside the event takes the next one inside, or stays as it is where there is none. False: draws from the
         densities themselves.
     labels : str
-        ``seen``: labels of the training table and numbers that their column can be, as in `impute`; rows follow the
-        distribution given that no drawn cell is "other" or beyond the ends of its column, and that a column of one
-        value keeps it, unless what is given rules that out. ``all``: of the model as it is: "other" is drawn too, as
-        often as the posterior says that a new row has a label of its own, and a normal likelihood may give a value
-        below zero where the table has none.
+        ``seen``: labels of the training table and numbers up to the ends of their column, as in `impute` (but for what
+        likelihoods leave above zero where no training value is); rows follow the distribution given that no drawn cell
+        is "other" or beyond these ends, and that a column of one value keeps it, unless what is given rules that out.
+        ``all``: of the model as it is: "other" is drawn too, as often as the posterior says that a new row has a label
+        of its own, and a normal likelihood may give a value below zero where the table has none.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def sample(
         rows = evidence.rows.take(np.repeat(np.arange(evidence.rows.n_row), n))
         draw = np.concatenate([even_draws(n, n_draw, rng) for _ in range(evidence.rows.n_row)])
     if labels == "seen":
-        bounds = possible_values(post.schema)
+        bounds = possible_values(post.schema, keep_sign=False)
         values = complete_within(post, rows, draw, rng, bounds=bounds, recorded=recorded, one_row=evidence.one_row)
     else:
         limits = limits_of(post.schema, bounds=None, recorded=recorded)

@@ -10,23 +10,26 @@ _BEYOND = 0.01
 """Share of rows that is expected beyond the last of a few whole numbers, where it is no end of the column."""
 
 
-def possible_values(schema: Schema) -> np.ndarray:
+def possible_values(schema: Schema, *, keep_sign: bool = True) -> np.ndarray:
     """Return float64 (2, n_column): the least and largest value that a cell of each column may have, codes of labels.
 
-    A likelihood of the whole line may go beyond what its column can be, and "other" is no label of a table.
+    A likelihood of the whole line may go beyond what its column can be, and "other" is no label. `keep_sign`:
+    nothing lies above zero where no training value does.
     """
-    numbers = np.array([_ends_of_numbers(column) for column in schema]).T
+    numbers = np.array([_ends_of_numbers(column, keep_sign) for column in schema]).T
     return np.where(np.isfinite(highest_label(schema)), seen_labels(schema), numbers)
 
 
-def _ends_of_numbers(column: Column) -> tuple[float, float]:
+def _ends_of_numbers(column: Column, keep_sign: bool) -> tuple[float, float]:
     """Return the support, up to 0 where no training value is above, and no farther than a value that ends the column.
 
     That is an atom that is the least or the largest value: the 100 of percentages, or what was cut off there; and the
     first or last of a few whole numbers that do not thin out towards it, as the marks 1 to 5.
     """
     lo, hi = column.support
-    if column.dtype != "datetime" and column.minimum < 0.0 and column.maximum <= 0.0:  # 1970 is no last date
+    if (
+        keep_sign and column.dtype != "datetime" and column.minimum < 0.0 and column.maximum <= 0.0
+    ):  # 1970 is no last date
         hi = min(hi, 0.0)
     if column.minimum < column.maximum and column.minimum in column.atoms:
         lo = max(lo, column.minimum)
