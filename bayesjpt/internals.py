@@ -10,6 +10,12 @@ import importlib
 from typing import Any
 
 PLACES = {
+    "CPUDispatcher": "numba.core.registry.CPUDispatcher",
+    "Compiler": "numba.core.compiler.Compiler",
+    "Flags": "numba.core.compiler.Flags",
+    "JITCodeLibrary": "numba.core.codegen.JITCodeLibrary",
+    "compile_result": "numba.core.compiler.compile_result",
+    "global_compiler_lock": "numba.core.compiler_lock.global_compiler_lock",
     "AttributeTemplate": "numba.core.typing.templates.AttributeTemplate",
     "CompileResultCacheImpl": "numba.core.caching.CompileResultCacheImpl",
     "FunctionCache": "numba.core.caching.FunctionCache",

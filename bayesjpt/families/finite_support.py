@@ -17,13 +17,14 @@ import math
 import numpy as np
 
 from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.ordering import n_below
 
 
 @kernel
 def fill_positions(values, z, out):
     """Fill the position of each z among ascending values."""
     for i in range(out.size):
-        at = np.searchsorted(values, z[i])
+        at = n_below(values, z[i])
         out[i] = at if at < values.size and values[at] == z[i] else -1.0
 
 

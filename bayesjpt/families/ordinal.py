@@ -27,6 +27,7 @@ from bayesjpt.families.ordinal_posterior import fill_log_cells
 from bayesjpt.families.record import ColumnFacts, Family, Parameter
 from bayesjpt.numerics.jit import kernel
 from bayesjpt.numerics.logistic import expit, log_logistic_interval
+from bayesjpt.numerics.ordering import n_below, n_up_to
 from bayesjpt.numerics.special import logaddexp
 
 _SCALE, _MU = 0, 1
@@ -89,7 +90,7 @@ def prepare(z, constants, out):
     n = constants.size // 2
     levels = constants[_FIRST : _FIRST + n]
     for i in range(out.size):
-        at = np.searchsorted(levels, z[i])
+        at = n_below(levels, z[i])
         if at < n:
             out[i] = at if levels[at] == z[i] else -1.0
         else:
@@ -159,7 +160,7 @@ def log_mass(lo, hi, theta, constants):
     """Return the log mass of neighbouring levels, which is that of one interval of the latent variable."""
     n = constants.size // 2
     levels, cuts = constants[_FIRST : _FIRST + n], constants[_FIRST + n :]
-    first, last = np.searchsorted(levels, lo), np.searchsorted(levels, hi, side="right") - 1
+    first, last = n_below(levels, lo), n_up_to(levels, hi) - 1
     has_other = constants[_OTHER] > 0.0 and lo <= n <= hi
     if first == 0 and last == n - 1 and (has_other or constants[_OTHER] == 0.0):
         return 0.0

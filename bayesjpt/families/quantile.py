@@ -28,6 +28,7 @@ from bayesjpt.families.features import offset_and_scale
 from bayesjpt.families.knots import fill_corners, learn_knots
 from bayesjpt.families.record import ColumnFacts, Family, Scaling
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.ordering import n_up_to
 
 QUANTILE_NOISE = 1.0 / 6.0
 """Squared values per value: what the error of n uniform values is on average, times n (Cramer and von Mises). A smaller
@@ -175,7 +176,7 @@ def _segment(z, constants):
     if not knots[0] <= z <= knots[-1]:
         return -1
     # the last knot belongs to the last segment
-    return min(np.searchsorted(knots, z, side="right") - 1, knots.size - 2)
+    return min(n_up_to(knots, z) - 1, knots.size - 2)
 
 
 @kernel

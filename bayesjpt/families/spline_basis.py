@@ -61,7 +61,7 @@ def fill_ordinates(breaks, out):
                     _add_product(factor * (left - lower), factor * (right - lower), last[r - 1], o - 2, now[r])
                 if r < o - 1:
                     _add_product(factor * (upper - left), factor * (upper - right), last[r], o - 2, now[r])
-        out[i] = now
+        copy_into(now.ravel(), out[i].ravel())
 
 
 @kernel

@@ -23,6 +23,7 @@ from bayesjpt.kernels.coding import choose_coding, distinct_values, slot_rows
 from bayesjpt.kernels.routes import Routes, no_routes, reordered
 from bayesjpt.numerics.borrowed import by_address
 from bayesjpt.numerics.jit import kernel, read_only
+from bayesjpt.numerics.ordering import n_below
 
 
 @by_address
@@ -365,7 +366,7 @@ def fill_codes(distinct, x, out):
     # the table of positions has span + 1 entries: only where that is a few for each distinct value
     if span > 4.0 * distinct.size + 64.0 or (distinct != np.floor(distinct)).any():
         for i in range(x.size):
-            out[i] = np.searchsorted(distinct, x[i])
+            out[i] = n_below(distinct, x[i])
         return
     # one lookup a row in place of a binary search
     position = np.zeros(int(span) + 1, np.int32)

@@ -21,7 +21,7 @@ from bayesjpt.circuit.plan import Plan
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import mix
 from bayesjpt.numerics.jit import kernel
-from bayesjpt.numerics.ordering import stable_order
+from bayesjpt.numerics.ordering import n_up_to, stable_order
 
 _FEW = 32
 """Rows below which a group joins the next."""
@@ -434,7 +434,7 @@ def reordered(values, row):
 @kernel
 def segment_of(segment_ptr, place):
     """Return the segment that holds a place."""
-    return np.searchsorted(segment_ptr, place, side="right") - 1
+    return n_up_to(segment_ptr, place) - 1
 
 
 @kernel

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
+from bayesjpt.numerics.ordering import n_up_to
 
 
 @kernel
@@ -35,7 +36,7 @@ def _second_centre(points, squares, first, uniform, apart, other):
     if not total > 0.0:  # cannot be: some point differs from the others
         return best
     for j in range(uniform.size):
-        candidate = min(np.searchsorted(up_to / total, uniform[j], side="right"), up_to.size - 1)
+        candidate = min(n_up_to(up_to / total, uniform[j]), up_to.size - 1)
         _distances(points, squares, points[candidate], other)
         left = 0.0
         for i in range(apart.size):

@@ -26,7 +26,7 @@ from numba import config, types
 
 from bayesjpt.internals import cgutils
 from bayesjpt.numerics.borrowed import Borrowed
-from bayesjpt.numerics.native import compiled_address, failed
+from bayesjpt.numerics.native import failed
 
 _SYMBOL = "bayesjpt_apart"
 _NAMED = {kind.name: kind for kind in (types.boolean, types.npy_rng)}
@@ -96,7 +96,7 @@ llvm.add_symbol(_SYMBOL, ctypes.cast(_find, ctypes.c_void_p).value)
 @functools.cache
 def _address_of(text: bytes) -> int:
     module, name, arguments = json.loads(text)
-    return compiled_address(getattr(importlib.import_module(module), name), tuple(map(_to_type, arguments)))
+    return getattr(importlib.import_module(module), name).address(tuple(map(_to_type, arguments)))
 
 
 def _to_text(kind: Any) -> Any:

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numba import config, types
 
+from bayesjpt.numerics.dispatcher import KernelDispatcher
 from bayesjpt.numerics.kernel_cache import enable_cache
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -87,7 +88,7 @@ def kernel[Function: Callable](function: Function) -> Function:
         "fastmath": {"contract"},
         "no_cfunc_wrapper": True,
     }
-    dispatcher = numba.njit(**options)(function)
+    dispatcher = KernelDispatcher(function, targetoptions={**options, "nopython": True, "boundscheck": None})
     enable_cache(dispatcher, function)
     stamp_cache(dispatcher)
     _compile_for_types_alone(dispatcher)

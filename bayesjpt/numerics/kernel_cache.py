@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bayesjpt.internals import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+from bayesjpt.numerics.dispatcher import restored
 
 
 class _Readable(InTreeCacheLocator):
@@ -25,6 +26,10 @@ class _Readable(InTreeCacheLocator):
 
 class _Places(CompileResultCacheImpl):
     _locator_classes = (*CompileResultCacheImpl._locator_classes, _Readable)
+
+    def rebuild(self, target_context: Any, payload: tuple) -> Any:
+        """Return the code without making machine code of it."""
+        return restored(target_context, payload)
 
 
 class KernelCache(FunctionCache):

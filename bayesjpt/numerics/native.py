@@ -53,20 +53,13 @@ def resolve(row: int, slot: int) -> int:
     if (row, slot) not in _source:
         raise TypeError(f"no function at row {row}, slot {slot}")
     function, signature = _source[row, slot]
-    address = compiled_address(function, tuple(signature.args))
+    address = function.address(tuple(signature.args))
     returned = types.unliteral(function.overloads[tuple(signature.args)].signature.return_type)
     if returned != signature.return_type:
         name = f"{function.py_func.__module__}.{function.py_func.__name__}"
         raise TypeError(f"{name} returns {returned}, not {signature.return_type}")
     _table[row, slot] = address
     return address
-
-
-def compiled_address(function: Any, arguments: tuple[types.Type, ...]) -> int:
-    """Return the address of a compiled function's code for some types of arguments, compiled if it was not."""
-    function.compile(arguments)
-    compiled = function.overloads[arguments]
-    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)

@@ -1,4 +1,4 @@
-"""The order of numbers, for kernels: NumPy's stable sort takes ten times as long to compile."""
+"""The order of numbers, for kernels: what NumPy has takes several times as long to compile."""
 
 from __future__ import annotations
 
@@ -31,3 +31,29 @@ def stable_order(key):
         order, merged = merged, order
         width *= 2
     return order
+
+
+@kernel
+def n_below(ascending, x):
+    """Return how many of some ascending numbers are less than x; all where x is NaN, which sorts last."""
+    first, last = 0, ascending.size
+    while first < last:
+        middle = (first + last) // 2
+        if not ascending[middle] >= x:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel
+def n_up_to(ascending, x):
+    """Return how many of some ascending numbers are at most x; all where x is NaN, which sorts last."""
+    first, last = 0, ascending.size
+    while first < last:
+        middle = (first + last) // 2
+        if not ascending[middle] > x:
+            first = middle + 1
+        else:
+            last = middle
+    return first
