@@ -10,6 +10,7 @@ from bayesjpt.queries.look_at import codes_for_missing
 from bayesjpt.table.cells import value_label
 from bayesjpt.table.schema import Column
 from bayesjpt.table.written_dates import EPOCH, DateNotation
+from bayesjpt.table.written_numbers import NumberNotation
 
 _N_LABEL = 12
 """Labels that are named at most; a line has room for fewer."""
@@ -102,7 +103,7 @@ def _of_numbers(column: Column, cells: np.ndarray | None, known: tuple[float, fl
 def between(column: Column, lo: float, hi: float, n_digit: int = 4) -> str:
     """Return two values, with more digits where so many do not tell them apart."""
     large = abs(lo) >= _LARGE and abs(hi) >= _LARGE and float(lo).is_integer() and float(hi).is_integer()
-    if large and lo < hi and column.notation is None and value_text(column, lo) == value_text(column, hi):
+    if large and lo < hi and _is_plain(column) and value_text(column, lo) == value_text(column, hi):
         return f"{lo:.0f} to {hi:.0f}"
     while lo < hi and n_digit < _MOST_DIGITS and value_text(column, lo, n_digit) == value_text(column, hi, n_digit):
         n_digit += 2
@@ -114,7 +115,7 @@ def value_text(column: Column, value: float, n_digit: int = 4) -> str:
     if isinstance(column.notation, DateNotation) and column.notation.order == EPOCH:  # people read no counts of seconds
         whole_days = column.maximum - column.minimum > _MANY_DAYS
         return value_label(float(np.floor(value) if whole_days else value), "datetime")
-    if column.notation is not None and column.base != "category":
+    if column.base != "category" and not _is_plain(column):
         return column.text(float(value))
     if column.dtype == "datetime":
         return value_label(float(value), "datetime")
@@ -122,6 +123,12 @@ def value_text(column: Column, value: float, n_digit: int = 4) -> str:
     if abs(value) < _LARGE and (value.is_integer() or abs(value) >= 10.0**n_digit):
         return f"{value:.0f}"  # 1012, not 1.01e+03
     return f"{value:.{n_digit}g}"
+
+
+def _is_plain(column: Column) -> bool:
+    """Return whether nothing but digits and a point stands in a column's numbers."""
+    notation = column.notation
+    return notation is None or (isinstance(notation, NumberNotation) and notation.is_plain)
 
 
 def _percent(share: float) -> str:

@@ -22,6 +22,7 @@ from bayesjpt.table.iso_dates import is_iso
 from bayesjpt.table.overrides import FORMER_KINDS, KINDS, LABEL_KINDS, NOTHING, Override
 from bayesjpt.table.schema import NO_VALUE, Column, Schema, SetAside, closest
 from bayesjpt.table.unreadable import Unreadable, unreadable_text, without_unreadable
+from bayesjpt.table.written_numbers import plain_notation
 
 
 def overrides_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) -> dict[str, Override]:
@@ -218,6 +219,8 @@ def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hi
             numeric.check_exact(cells, override)
     if (view.notation is not None or view.note) and view.stored == "number" and _is_coded(view, override):
         view = cells  # labels are shown as they are written
+    elif view.notation is None and view.stored == "number" and cells.stored == "text" and not _is_coded(view, override):
+        view = replace(view, notation=plain_notation(cells.distinct.tolist()))
     column = replace(_column(view, override), notation=view.notation, is_yes_no=view.is_yes_no)
     if view.notation is not None and not is_iso(column):
         column = replace(column, reason="; ".join(filter(None, (column.reason, view.notation.in_words()))))

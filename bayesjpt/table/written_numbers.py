@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -91,6 +91,11 @@ class NumberNotation:
         known = (self.decimal, self.group) in _PATTERNS and self.negative in ("-", "(", "trailing")
         if not known or not -1 <= self.digits <= _MOST_DIGITS:
             raise ValueError(f"notation of numbers with {self.decimal!r} and {self.group!r}")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers are plain decimals, all with as many digits."""
+        return replace(self, digits=-1) == NumberNotation()
 
     def value(self, text: str) -> float | None:
         """Return the number that a text spells in this way, None for another text.
@@ -213,6 +218,23 @@ def _value(parts: Parted, decimal: str, group: str) -> float:
     digits = parts.core.replace(group, "") if group else parts.core
     size = float(digits.replace(decimal, "."))
     return -size if parts.below not in ("", _PLUS_BEHIND) else size
+
+
+def plain_notation(texts: Iterable[str]) -> NumberNotation | None:
+    """Return the notation of plain numbers that all have as many digits behind the point; None of all others.
+
+    Examples
+    --------
+    >>> plain_notation(["9.40", "-12.05"]).text(9.4), plain_notation(["9.4", "12.05"]), plain_notation(["9", "12"])
+    ('9.40', None, None)
+    """
+    digits: set[int] = set()
+    for text in texts:
+        known = _WITH_POINT.fullmatch(text)
+        digits.add(len((known and known[1]) or ""))
+        if len(digits) > 1:
+            return None
+    return NumberNotation(digits=min(digits.pop(), _MOST_DIGITS)) if digits - {0} else None
 
 
 @dataclass(frozen=True)

@@ -438,7 +438,17 @@ def test_codes_that_are_read_as_numbers_are_told_and_kept_as_they_are_written_on
 @pytest.mark.parametrize("texts", [["1e+05", "2e+03"], ["1.0E5", "2.5E3"], ["1.10", "1.25", "2.00"]])
 def test_numbers_that_programs_write_are_read_without_a_word(texts):
     column = as_table({"x": texts * 3, "y": np.arange(3.0 * len(texts)) / 7.0}).schema.columns[0]
-    assert (column.dtype, column.notation) == ("number", None)
+    assert column.dtype == "number"
+    assert column.notation is None or column.notation.is_plain
+
+
+def test_numbers_keep_the_zeros_behind_the_point_that_all_are_written_with(tmp_path):
+    written = [f"{x:.2f}" for x in np.linspace(0.5, 9.4, 90).round(1)]
+    table = as_table({"price": written, "size": [f"{k / 4:g}" for k in range(90)]})
+    write_table(table, tmp_path / "out.csv")
+    assert pd.read_csv(tmp_path / "out.csv", dtype=str)["price"].tolist() == written
+    assert table.schema.columns[0].resolution == 0.1
+    assert table.schema.columns[1].notation is None
 
 
 def test_versions_of_one_number_stay_apart_where_numbers_are_labels():
