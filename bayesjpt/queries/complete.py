@@ -23,7 +23,7 @@ from bayesjpt.queries.density import log_density
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.paths import conditions
 from bayesjpt.table.encode import filler
-from bayesjpt.table.schema import Schema
+from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table
 
 SAMPLED_ROWS = 16_384
@@ -49,18 +49,25 @@ def as_rng(rng: object) -> np.random.Generator:
 
 
 def grid(schema: Schema) -> np.ndarray:
-    """Return float64 (2, n_column): resolution of real columns with a recording grid (0 elsewhere), points per unit.
+    """Return float64 (2, n_column): resolution of real columns with a recording grid, points per unit.
+
+    The former is the step of integer columns that have one, and 0 elsewhere.
 
     The latter is 0 where it is no whole number. Numbers of grid points divided by it are decimals as people write them.
     """
-    resolution = np.array(
-        [column.resolution if column.base == "real" and column.has_grid else 0.0 for column in schema]
-    )
+    resolution = np.array([_width(column) for column in schema])
     with np.errstate(divide="ignore"):
         per_unit = np.where(resolution > 0.0, 1.0 / np.where(resolution > 0.0, resolution, 1.0), 0.0)
     whole = np.round(per_unit)
     is_whole = (whole > 0.0) & (np.abs(per_unit - whole) < _WHOLE * whole)
     return np.array([resolution, np.where(is_whole, whole, 0.0)])
+
+
+def _width(column: Column) -> float:
+    """Return the width of the grid on which a column was recorded; 0 for none, and for all whole numbers."""
+    if column.base == "integer":
+        return column.step if column.step > 1.0 else 0.0
+    return column.resolution if column.base == "real" and column.has_grid else 0.0
 
 
 def limits_of(schema: Schema, *, bounds: np.ndarray | None, recorded: bool) -> np.ndarray:

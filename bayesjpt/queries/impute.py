@@ -279,9 +279,10 @@ def _near_training(column: Column) -> np.ndarray:
 def _rounded(post: Posterior, number: int, x: np.ndarray, recorded: bool) -> np.ndarray:
     """Return expectations as values of their column: whole numbers of integers, grid points where `recorded`."""
     column = post.schema.columns[number]
-    if column.base == "integer":
-        return np.clip(np.round(x), *column.support) + 0.0  # no negative zero
     resolution, per_unit = grid(post.schema)[:, number]
+    if column.base == "integer":
+        unit = resolution if recorded and resolution else 1.0
+        return np.clip(np.round(x / unit) * unit, *column.support) + 0.0  # no negative zero
     if not recorded or resolution == 0.0:
         return x
     return (np.round(x / resolution) / per_unit if per_unit else np.round(x / resolution) * resolution) + 0.0

@@ -83,8 +83,11 @@ def integer(view: Cells, reason: str, override: Override) -> Column:
     few = _has_levels(view, counts)
     column = _numbers(view, "integer", reason, override)
     mean, deviation = resolution.mean_and_deviation(view.distinct, counts)
+    step = resolution.whole_step(view.distinct)
     return replace(
         column,
+        step=step,
+        reason=f"{column.reason}; all are multiples of {step:.0f}" if step > 1.0 else column.reason,
         mean_without_atoms=mean,
         deviation_without_atoms=deviation,
         levels=tuple(view.distinct.tolist()) if few else (),
@@ -223,8 +226,8 @@ def _grid(view: Cells, is_other: np.ndarray) -> tuple[float, str]:
     """Return the width of the grid of the values that are no atoms, 0 where there is none, and how it is described."""
     distinct = view.distinct[is_other]
     if view.stored == "datetime":
-        width = resolution.day_grid(distinct)
-        return width, f"recorded to 1/{round(1 / width)} day" if width < 1.0 else "recorded to the day"
+        width = resolution.moment_grid(distinct)
+        return width, f"recorded to {resolution.moment_text(width)}"
     width = resolution.grid(distinct, view.counts()[is_other])
     if width:
         return width, f"recorded to {width:g}"

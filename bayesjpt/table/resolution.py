@@ -26,6 +26,9 @@ GRID_GAIN = 10.0
 GRID_MIN_OTHERS = 5
 """Distinct values that must lie on such a grid."""
 
+STEP_ODDS = 100.0
+"""To one, against all different values lying by chance on a grid coarser than the unit in which they are told."""
+
 MIN_GRID_PER_SPREAD = 1e-7
 """Interquartile ranges; a finer grid is the print precision of a computed number, not of a measurement."""
 
@@ -129,6 +132,60 @@ def day_grid(distinct: np.ndarray) -> float:
         if not (ticks % round(width * MICROSECONDS_PER_DAY)).any():
             return width
     return _DAY_PARTS[-1]
+
+
+def moment_grid(distinct: np.ndarray) -> float:
+    """Return the largest width in days of which all times are multiples: `day_grid`, or several of its units.
+
+    These divide the next unit (ten minutes an hour), and the different times are too many to be on them by chance.
+
+    Examples
+    --------
+    >>> [round(86_400 * moment_grid(np.arange(9) * minutes / 1440)) for minutes in (10, 7)]
+    [600, 60]
+    """
+    width = day_grid(distinct)
+    ticks, unit = np.rint(distinct * MICROSECONDS_PER_DAY), round(width * MICROSECONDS_PER_DAY)
+    longer = [round(part * MICROSECONDS_PER_DAY) for part in _DAY_PARTS if part > width]
+    for n_unit in range(longer[-1] // unit - 1 if longer else 1, 1, -1):
+        divides = longer[-1] % (n_unit * unit) == 0
+        if divides and _is_no_chance(n_unit, ticks) and not (ticks % (n_unit * unit)).any():
+            return n_unit * unit / MICROSECONDS_PER_DAY
+    return width
+
+
+def whole_step(distinct: np.ndarray) -> float:
+    """Return the largest number that divides all of some whole numbers, 1 where that may be chance.
+
+    Examples
+    --------
+    >>> whole_step(np.array([0.0, 5.0, 15.0, 20.0, 40.0])), whole_step(np.array([0.0, 4.0, 6.0, 10.0]))
+    (5.0, 1.0)
+    """
+    step = int(np.gcd.reduce(np.abs(distinct).astype(np.int64)))
+    return float(step) if step > 1 and _is_no_chance(step, distinct) else 1.0
+
+
+def _is_no_chance(n_unit: int, distinct: np.ndarray) -> bool:
+    """Return whether different values would hardly all be multiples of so many units were they not recorded so.
+
+    The first of them tells which multiple to look at; each of the others is one with probability 1 / n_unit.
+    """
+    return int(np.count_nonzero(distinct) - 1) * math.log(n_unit) >= math.log(STEP_ODDS)
+
+
+def moment_text(width: float) -> str:
+    """Return to what times were recorded, in words.
+
+    Examples
+    --------
+    >>> [moment_text(1.0 / n) for n in (1, 24, 144, 86_400, 864_000)]
+    ['the day', 'the hour', '10 minutes', 'the second', '100 milliseconds']
+    """
+    names = ("day", "hour", "minute", "second", "millisecond", "microsecond")
+    part, name = next((part, name) for part, name in zip(_DAY_PARTS, names, strict=True) if part <= width * 1.000_001)
+    n_unit = round(width / part)
+    return f"the {name}" if n_unit == 1 else f"{n_unit} {name}s"
 
 
 def fallback(distinct: np.ndarray, spread: float) -> float:

@@ -23,7 +23,7 @@ from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
 BASES = ("real", "integer", "category")
-FORMAT = 7
+FORMAT = 8
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -50,6 +50,9 @@ class Column:
         Width of the cell that a recorded value stands for, in the user's units; 1 unless the base is ``real``.
     has_grid : bool
         Whether values lie on a grid of that width. Without it the resolution is a thousandth of the spread.
+    step : float
+        Of an integer column, the number of which all training values are multiples, beyond chance; otherwise 1. Drawn
+        values are rounded to it.
     location, scale : float
         Units used inside: real families see (x - location) / scale, positive ones x / scale.
     mean, minimum, maximum : float
@@ -86,6 +89,7 @@ class Column:
     frequencies: tuple[float, ...] = ()
     resolution: float = 1.0
     has_grid: bool = True
+    step: float = 1.0
     location: float = 0.0
     scale: float = 1.0
     mean: float = 0.0
@@ -318,6 +322,7 @@ _ADDED: dict[int, dict[str, Any]] = {
     4: {"mean_without_atoms": 0.0, "deviation_without_atoms": 0.0},
     5: {"notation": None, "is_yes_no": False},
     6: {"other": True},
+    8: {"step": 1.0},
 }
 """What columns hold since each format, with the defaults that those of older ones get."""
 

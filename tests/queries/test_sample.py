@@ -14,6 +14,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import even_draws, grid
+from bayesjpt.table.table import as_table
 from tests import examples as ex
 from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
 
@@ -89,6 +90,21 @@ def test_integers_are_whole_whatever_the_scale_they_are_drawn_on(rng):
     drawn = post.sample(1000, rng=rng).values
     assert table.schema.columns[0].scale > 1.0
     np.testing.assert_array_equal(drawn, np.rint(drawn))
+
+
+def test_whole_numbers_and_times_lie_on_the_step_of_all_that_were_recorded(rng):
+    minutes = 10 * rng.integers(0, 4_000, 200)
+    table = as_table(
+        {"n": 5.0 * rng.integers(0, 300, 200), "at": np.datetime64("2024-03-01") + minutes.astype("m8[m]")}
+    )
+    post = Posterior.from_circuit(bj.learn_mspn(table, rng, min_rows=50), table.schema)
+    rows = post.sample(300, rng=rng).to_frame()
+    assert (rows["n"] % 5 == 0).all()
+    assert (rows["at"].dt.floor("10min") == rows["at"]).all()
+    assert (post.sample(300, rng=rng, recorded=False).to_frame()["n"] % 5 != 0).any()
+    holes = table.to_frame()
+    holes.loc[::3, "n"] = np.nan
+    assert (post.impute_mean(holes).table.values[0] % 5 == 0).all()
 
 
 def test_unrecorded_values_are_not_rounded(post, rng):

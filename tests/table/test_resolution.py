@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bayesjpt.table import resolution
 from bayesjpt.table.cells import MICROSECONDS_PER_DAY
+from bayesjpt.table.resolution import moment_grid, whole_step
 
 RELATIVE = 1e-12
 
@@ -135,3 +136,22 @@ def test_no_grid_is_wider_than_the_values_are_apart(rng):
     assert resolution.grid(stamps, np.ones(stamps.size, np.int64)) is None
     hundreds = 1.7e9 + 100.0 * np.arange(3)
     assert resolution.grid(hundreds, np.full(3, 9)) == 100.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step"), [(600, 600), (300, 300), (3_600, 3_600), (420, 60), (7_200, 7_200), (0.1, 0.1)]
+)
+def test_times_on_a_coarser_grid_than_their_unit_are_recorded_to_it(seconds, step, rng):
+    days = 19_800.0 + rng.choice(4_000, 60, replace=False) * seconds / 86_400.0
+    assert moment_grid(np.unique(days)) * 86_400.0 == pytest.approx(step)
+
+
+def test_few_times_that_may_be_on_a_grid_by_chance_keep_their_unit():
+    assert moment_grid(np.array([0.0, 20.0, 40.0]) / 1_440.0) == 1.0 / 1_440.0
+
+
+@pytest.mark.parametrize(
+    ("values", "step"), [((0, 5, 10, 15, 20), 5), ((2, 4, 6, 10), 1), ((-30, 0, 10, 20, 70), 10), ((7,), 1)]
+)
+def test_whole_numbers_have_the_step_that_divides_all_unless_it_may_be_chance(values, step):
+    assert whole_step(np.array(values, float)) == step
