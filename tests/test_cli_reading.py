@@ -149,7 +149,8 @@ def test_predictions_are_printed_as_csv_and_add_up_to_one(german, fitted, capfd)
 def test_predicted_numbers_and_dates_are_spelled_as_the_table_spells_them(german, fitted, tmp_path, capfd):
     assert run(capfd, "predict", fitted, german, "--target", "Umsatz", "-o", tmp_path / "p.csv")[0] == 0
     found = pd.read_csv(tmp_path / "p.csv", dtype=str)
-    assert list(found.columns) == ["mean", "lower", "upper"]
+    assert list(found.columns) == ["row", "mean", "lower", "upper"]
+    assert found["row"].tolist() == [str(row) for row in range(1, N + 1)]
     assert found["mean"].str.endswith(" €").all()
     assert run(capfd, "predict", fitted, german, "--target", "Datum", "-o", tmp_path / "p.parquet")[0] == 0
     assert pd.read_parquet(tmp_path / "p.parquet")["mean"].dtype.kind == "M"
