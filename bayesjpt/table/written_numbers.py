@@ -221,20 +221,21 @@ def _value(parts: Parted, decimal: str, group: str) -> float:
 
 
 def plain_notation(texts: Iterable[str]) -> NumberNotation | None:
-    """Return the notation of plain numbers that all have as many digits behind the point; None of all others.
+    """Return the notation of plain numbers with as many digits each, a zero last in some; None of all others.
 
     Examples
     --------
     >>> plain_notation(["9.40", "-12.05"]).text(9.4), plain_notation(["9.4", "12.05"]), plain_notation(["9", "12"])
     ('9.40', None, None)
     """
-    digits: set[int] = set()
+    digits, has_zero = set[int](), False
     for text in texts:
         known = _WITH_POINT.fullmatch(text)
         digits.add(len((known and known[1]) or ""))
+        has_zero = has_zero or text.endswith("0")
         if len(digits) > 1:
             return None
-    return NumberNotation(digits=min(digits.pop(), _MOST_DIGITS)) if digits - {0} else None
+    return NumberNotation(digits=min(digits.pop(), _MOST_DIGITS)) if has_zero and digits - {0} else None
 
 
 @dataclass(frozen=True)

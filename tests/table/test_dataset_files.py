@@ -8,6 +8,7 @@ import gzip
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -196,7 +197,13 @@ def test_text_files_are_read_as_one_table_is(tmp_path, text, decimal_mark):
     (tmp_path / "a.csv").write_text(TEXTS[text])
     given = {"decimal": decimal_mark} if decimal_mark and text != "decimals" else {}
     with warnings.catch_warnings(action="ignore"):
-        assert_same(bj.dataset(tmp_path, **given), bj.read_table(tmp_path / "a.csv", **given))
+        table = bj.read_table(tmp_path / "a.csv", **given)
+        # plain numbers of a data set are parsed as they are read: with how many digits is not known
+        columns = [
+            replace(one, notation=None) if getattr(one.notation, "is_plain", False) else one for one in table.schema
+        ]
+        told = table.with_schema(replace(table.schema, columns=tuple(columns)))
+        assert_same(bj.dataset(tmp_path, **given), told)
 
 
 def test_a_text_file_with_a_header_alone_has_no_rows(tmp_path):
