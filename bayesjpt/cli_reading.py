@@ -38,6 +38,12 @@ Na = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+KeepNa = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Words that are labels, not missing cells: NA,N/A, or region=NA for one column.", rich_help_panel=_PANEL
+    ),
+]
 Sheet = Annotated[
     str | None,
     typer.Option(help="Sheet of a workbook, by name or number; the first with cells.", rich_help_panel=_PANEL),
@@ -62,6 +68,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     "sep": (Sep, None),
     "decimal": (Decimal, None),
     "na": (Na, None),
+    "keep_na": (KeepNa, None),
     "sheet": (Sheet, None),
     "header": (Header, None),
     "day_first": (DayFirst, None),
@@ -200,7 +207,8 @@ def reads_table(command: Callable[..., None]) -> Callable[..., None]:
     def with_options(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in _OPTIONS}
         limits = {name: chosen.pop(name) for name in ("line_bytes", "expansion")}
-        chosen["na"] = [token for entry in chosen["na"] or [] for token in entry.split(",")]
+        for name in ("na", "keep_na"):
+            chosen[name] = [token for entry in chosen[name] or [] for token in entry.split(",")]
         command(**given, reader=TableReader(Reading(**chosen), **limits))
 
     kept = [

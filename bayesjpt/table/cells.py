@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,10 @@ class Cells:
         Why the column cannot be modelled, whatever its values; its cells then stand for nothing.
     is_yes_no : bool
         Whether the labels are yes and no.
+    tokens : tuple of str
+        Words such as ``NA`` that are read as missing in this column of texts.
+    token_codes : int64 (n_row,), optional
+        Position in `tokens`, -1 in other cells; None where there are no tokens.
     """
 
     name: str
@@ -94,6 +99,8 @@ class Cells:
     note: str = ""
     excluded: str = ""
     is_yes_no: bool = False
+    tokens: tuple[str, ...] = ()
+    token_codes: np.ndarray | None = None
 
     @property
     def n_distinct(self) -> int:
@@ -133,8 +140,44 @@ def from_text(name: str, distinct: Sequence[str], codes: np.ndarray) -> Cells:
     position = {text: number for number, text in enumerate(kept)}
     renumber = np.array([*(position.get(text, -1) for text in stripped), -1], np.int64)
     place = place_called_na(kept) if NAMIBIA in stripped else ""
-    note = f"{NAMIBIA!r} in column {name!r} is read as missing (if it is {place}, write it out)" if place else ""
-    return Cells(name, "text", np.array(kept, object), renumber[codes], note=note)
+    option = f"{name}={NAMIBIA}"
+    note = (
+        f"{NAMIBIA!r} in column {name!r} is read as missing (if it is {place}, keep_na={option!r}, or --keep-na "
+        f"{shlex.quote(option)}, keeps it)"
+        if place
+        else ""
+    )
+    tokens = tuple(sorted(MISSING_TOKENS.intersection(stripped) - {""}))
+    place_of = {token: number for number, token in enumerate(tokens)}
+    token_codes = np.array([*(place_of.get(text, -1) for text in stripped), -1], np.int64)[codes] if tokens else None
+    return Cells(
+        name, "text", np.array(kept, object), renumber[codes], note=note, tokens=tokens, token_codes=token_codes
+    )
+
+
+def with_tokens(cells: Cells, words: Collection[str]) -> Cells:
+    """Return cells of texts in which some of the words that are read as missing are labels.
+
+    Examples
+    --------
+    >>> with_tokens(from_text("region", ["EU", "NA", ""], np.array([0, 1, 1, 2])), ["NA"]).codes.tolist()
+    [0, 1, 1, -1]
+    """
+    kept = [number for number, token in enumerate(cells.tokens) if token in words]
+    if cells.token_codes is None or cells.stored != "text" or cells.labels or not kept:
+        return cells
+    distinct = sorted([*cells.distinct.tolist(), *(cells.tokens[number] for number in kept)])
+    place = {text: number for number, text in enumerate(distinct)}
+    codes = np.array([*(place[text] for text in cells.distinct), -1], np.int64)[cells.codes]
+    for number in kept:
+        codes[cells.token_codes == number] = place[cells.tokens[number]]
+    left = tuple(token for token in cells.tokens if token not in words)
+    renumber = [left.index(token) if token in left else -1 for token in cells.tokens]
+    token_codes = np.array([*renumber, -1], np.int64)[cells.token_codes] if left else None
+    return replace(
+        cells, distinct=np.array(distinct, object), codes=codes, tokens=left, token_codes=token_codes,
+        note="" if NAMIBIA in words else cells.note,
+    )  # fmt: skip
 
 
 def from_floats(name: str, values: np.ndarray, stored: str = "number") -> Cells:

@@ -36,7 +36,7 @@ def place_called_na(others: Collection[str]) -> str:
     >>> place_called_na(["DE", "ZA"]), place_called_na(["SI", "NO"])
     ('Namibia', '')
     """
-    if len(others) >= 3 and _CONTINENTS.issuperset(others) and {"EU", "OC"} & {*others}:
+    if len(others) >= _LEAST and _CONTINENTS.issuperset(others) and {"EU", "OC"} & {*others}:
         return "North America"
     is_of_countries = len(others) >= _LEAST and _ALPHA_2.issuperset(others) and not _YES_OR_NO.issuperset(others)
     return "Namibia" if is_of_countries else ""

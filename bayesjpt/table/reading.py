@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from bayesjpt.errors import TableError
+from bayesjpt.table.cells import MISSING_TOKENS
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -20,6 +21,7 @@ class ReadingOptions(TypedDict, total=False):
     sheet: str | int | None
     header: bool | None
     day_first: bool | None
+    keep_na: str | Iterable[str] | None
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Reading:
         Whether the first row holds the names of the columns.
     day_first : bool, optional
         Whether 03/04/2024 is in April.
+    keep_na : str or iterable of str
+        Words such as ``NA`` that are labels, though they mean a missing cell otherwise; ``COLUMN=NA`` for one column.
 
     Raises
     ------
@@ -61,10 +65,19 @@ class Reading:
     sheet: str | int | None = None
     header: bool | None = None
     day_first: bool | None = None
+    keep_na: str | Iterable[str] | None = ()
 
     def __post_init__(self):
-        tokens = () if self.na is None else (self.na,) if isinstance(self.na, str | int | float) else tuple(self.na)
-        object.__setattr__(self, "na", tuple(str(token).strip() for token in tokens))
+        for name in ("na", "keep_na"):
+            given = getattr(self, name)
+            tokens = () if given is None else (given,) if isinstance(given, str | int | float) else tuple(given)
+            object.__setattr__(self, name, tuple(str(token).strip() for token in tokens))
+        for word in self.kept:
+            if word.rpartition("=")[2] not in MISSING_TOKENS - {""}:
+                raise TableError(
+                    f"keep_na {word!r}", f"one of {', '.join(sorted(MISSING_TOKENS - {''}))}, or COLUMN=NA",
+                    "Other words are labels already.",
+                )  # fmt: skip
         if self.sep is not None and not isinstance(self.sep, str):
             raise TableError(f"sep {self.sep!r}", "one character, such as ; or tab")
         sep = {"tab": "\t", "\\t": "\t", "space": " "}.get(self.sep or "", self.sep)
@@ -85,6 +98,11 @@ class Reading:
     def tokens(self) -> tuple[str, ...]:
         """What means a missing cell."""
         return tuple(self.na or ())
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Which words that mean a missing cell are labels."""
+        return tuple(self.keep_na or ())
 
 
 NOTHING_KNOWN = Reading()

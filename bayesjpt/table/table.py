@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -219,8 +219,9 @@ def read_table(
         How long a line may be, and how often more bytes than it has a compressed file may hold.
     **reading
         What is known of the file, each found where it is not given: ``encoding``, ``sep``, ``decimal`` (``.`` or
-        ``,``), ``na`` (more texts that mean a missing cell), ``sheet`` (name or number), ``header`` (whether there is
-        one) and ``day_first`` (whether 03/04/2024 is in April). See `bayesjpt.table.reading.Reading`.
+        ``,``), ``na`` (more texts that mean a missing cell), ``keep_na`` (words such as ``NA`` that do not), ``sheet``
+        (name or number), ``header`` (whether there is one) and ``day_first`` (whether 03/04/2024 is in April). See
+        `bayesjpt.table.reading.Reading`.
 
     Raises
     ------
@@ -299,6 +300,21 @@ def as_table(
     )
 
 
+def _labels_asked_for(schema: Schema | SchemaDocument | None) -> dict[str, tuple[str, ...]]:
+    """Return the labels of columns under a schema: a word that is one of them is not a missing cell there."""
+    from bayesjpt.table.schema import Schema
+
+    if isinstance(schema, Schema):
+        return {column.name: column.labels for column in schema}
+    overrides = getattr(schema, "overrides", {})
+    return {name: tuple(override.labels or ()) for name, override in overrides.items()}
+
+
+def _own(name: str, words: Iterable[str]) -> list[str]:
+    """Return the words for all columns, and those for one column of that name."""
+    return [word.removeprefix(f"{name}=") for word in words]
+
+
 def _assemble(
     table: list[Cells],
     reading: Reading,
@@ -311,12 +327,16 @@ def _assemble(
     outside: str = "error",
 ) -> Table:
     from bayesjpt.table import decide, encode
-    from bayesjpt.table.cells import without_values
+    from bayesjpt.table.cells import with_tokens, without_values
     from bayesjpt.table.document import SchemaDocument, read_schema
     from bayesjpt.table.interpret import hints_of
     from bayesjpt.table.overrides import NOTHING
 
-    table = [without_values(cells, reading.tokens) for cells in table]
+    if isinstance(schema, (str, Path)):
+        schema = read_schema(schema)
+    labels = _labels_asked_for(schema)
+    kept = {cells.name: [*_own(cells.name, reading.kept), *labels.get(cells.name, ())] for cells in table}
+    table = [without_values(with_tokens(cells, kept[cells.name]), reading.tokens) for cells in table]
     n_row = table[0].codes.size if table else 0
     if not n_row:
         raise TableError(f"the table has {n_row} rows and {len(table)} columns", "at least one of each")
@@ -330,8 +350,6 @@ def _assemble(
         raise SchemaError(
             "both other=False and schema were given", "one of them", "A schema says which lists are closed."
         )
-    if isinstance(schema, (str, Path)):
-        schema = read_schema(schema)
     names = [cells.name for cells in table]
     if schema is None:
         overrides = decide.overrides_of_kinds(kinds, names)

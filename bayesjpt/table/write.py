@@ -119,7 +119,7 @@ def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -
     """Return names and columns of texts, as `write_filled` writes them."""
     made = dict(zip(filled.names, zip(filled.schema, filled.values, ~observed, strict=True), strict=True))
     names, columns = [], []
-    for cells in read:
+    for cells in (cells_of.with_tokens(one, one.tokens) for one in read):  # NA stays where nothing is filled in
         labels = np.array([*cells_of.labels_of(cells), ""], object)
         cell_texts = labels[cells.codes].tolist()
         if cells.name in made:

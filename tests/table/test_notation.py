@@ -463,6 +463,7 @@ PLACES = [
     ("Namibia", "DE NZ ZA"),
     ("Namibia", "DE ZA"),
     ("North America", "AF EU OC"),
+    ("North America", "AS EU"),
     ("", "FL CA TX NY WA"),
     ("", "SI NO"),
 ]

@@ -1,0 +1,56 @@
+"""Words that usually mean a missing cell, kept as labels where the user says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesjpt as bj
+from bayesjpt.errors import TableError
+from bayesjpt.table.read import read_cells
+from bayesjpt.table.write import write_filled
+
+ROWS = 30
+
+
+@pytest.fixture
+def csv(tmp_path):
+    path = tmp_path / "regions.csv"
+    regions = ["NA", "EU", "AS"] * (ROWS // 3)
+    pd.DataFrame({"region": regions, "size": [*(k * k % 17 for k in range(ROWS - 1)), "N/A"]}).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("keep_na", ["NA", "region=NA", ["NA", "other=null"]])
+def test_a_word_that_is_kept_is_a_label_and_others_stay_missing(csv, keep_na):
+    table = bj.read_table(csv, keep_na=keep_na)
+    assert table.schema.columns[0].labels == ("AS", "EU", "NA")
+    assert table.n_missing == 1
+    frame = pd.read_csv(csv, keep_default_na=False)
+    assert bj.as_table(frame, keep_na=keep_na).schema.columns[0].labels == ("AS", "EU", "NA")
+
+
+@pytest.mark.filterwarnings("ignore:'NA' in column")
+def test_a_word_is_kept_for_the_column_that_is_named_alone(csv):
+    assert bj.read_table(csv, keep_na="size=NA").schema.columns[0].labels == ("AS", "EU")
+
+
+def test_new_rows_keep_what_is_a_label_of_the_schema(csv):
+    schema = bj.read_table(csv, keep_na="region=NA").schema
+    assert bj.read_table(csv, schema=schema).observed[0].all()
+
+
+def test_a_filled_table_has_the_word_where_it_stood(csv, tmp_path):
+    table = bj.read_table(csv, keep_na="NA")
+    cells, _ = read_cells(csv, as_written=True)
+    filled = bj.as_table(table.to_frame().fillna({"size": 3.0}), schema=table.schema)
+    write_filled(cells, filled, table.observed, tmp_path / "out.csv")
+    written = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)
+    np.testing.assert_array_equal(written["region"], ["NA", "EU", "AS"] * (ROWS // 3))
+    assert written["size"].tolist()[-1] == 3
+
+
+def test_a_word_that_is_a_label_anyway_is_refused(csv):
+    with pytest.raises(TableError, match=r"'none'.*labels already"):
+        bj.read_table(csv, keep_na="none")
