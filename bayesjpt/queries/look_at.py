@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bayesjpt.queries.blanks import blanks_for_none
 from bayesjpt.queries.near_copies import near_copies
 from bayesjpt.queries.type_features import written_numbers
 from bayesjpt.table.cells import NO_LABEL_TOKENS, number_of_text
@@ -94,6 +95,7 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
     cells_of = [None if table is None else table.values[k, table.observed[k]] for k in range(len(schema.columns))]
     codes = [codes_for_missing(column, cells) for column, cells in zip(schema.columns, cells_of, strict=True)]
     near = {} if table is None else near_copies(table, dict(enumerate(codes)))
+    blanks = {} if table is None else blanks_for_none(table)
     found = []
     for position, (answer, column) in enumerate(zip(answers, schema.columns, strict=True)):
         cells = cells_of[position]
@@ -116,6 +118,7 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes += [f"--kind {shlex.quote(f'{column.name}=date')}"] if may_be_dates else []
             is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
             notes += [f"--kind {shlex.quote(f'{column.name}=ordinal')}"] if is_open and not notes else []
+        notes += [blanks[position]] if position in blanks else []
         found.append(tuple(notes))
     return found
 

@@ -161,11 +161,16 @@ def _with_codes_noted(cells: Cells, plain: Cells | None) -> Cells | None:
     powers = [text for text in texts if _POWER.fullmatch(text)]
     if powers and all(_POWER.fullmatch(text) or text.isdecimal() for text in texts):
         example = powers[0]
-    elif plain.n_distinct < len(texts) and all(map(_VERSION.fullmatch, texts)):
+    elif not all(map(_VERSION.fullmatch, texts)):
+        return plain
+    elif plain.n_distinct < len(texts):
         in_order = sorted(texts, key=lambda text: (float(text), len(text)))
         example = next(after for before, after in pairwise(in_order) if float(before) == float(after))
-    else:
-        return plain
+    else:  # a zero that some numbers have last and others, with fewer digits, need not: 1.10 beside 1.9
+        digits = {text: len(text.partition(".")[2]) for text in texts}
+        example = next((text for text in texts if text[-1] == "0" and digits[text] > min(digits.values())), "")
+        if not example:
+            return plain
     value = cells_of.number_label(float(example))
     ways = f"{NOTHING.remedy(cells.name, 'category')}, or {NOTHING.command(cells.name, 'category')},"
     return replace(plain, note=f"{example!r} in column {cells.name!r} is read as {value} ({ways} reads it as a label)")

@@ -321,3 +321,17 @@ def test_labels_without_cells_are_not_shown(rng):
     table = bj.as_table(frame)
     post = bj.Posterior.from_circuit(ex.independent(table), table.schema)
     assert "never" not in types(post)["kind"].values
+
+
+def test_blanks_that_may_say_none_are_told():
+    cars, kind = np.arange(N) % 4, np.arange(N) % 7
+    columns = {
+        "cars": cars.astype(float),
+        "garage": np.where(cars == 0, "", np.char.add("kind ", (kind % 2).astype(str))),
+        "pool": np.where(np.arange(N) % 19, "", "yes"),
+        "fence": np.where(kind == 3, "", np.char.add("type ", (cars % 3).astype(str))),
+    }
+    looked = {column.name: column.look_at for column in answered(columns)}
+    assert looked["garage"] == ("blank where cars = 0: none?",)
+    assert looked["pool"] == ("constant", "95 % blank: none?")
+    assert not looked["fence"]

@@ -442,6 +442,15 @@ def test_numbers_that_programs_write_are_read_without_a_word(texts):
     assert column.notation is None or column.notation.is_plain
 
 
+def test_versions_that_end_in_a_zero_are_labels_as_written_or_told():
+    few = as_table({"v": ["1.9", "1.10", "2.1"] * 40, "y": np.arange(120.0) / 7.0})
+    assert few.schema.columns[0].labels == ("1.10", "1.9", "2.1")
+    many = [f"{major}.{minor}" for major in range(1, 5) for minor in range(1, 16)]
+    many = [text for text in many if text not in ("1.1", "2.1", "3.1", "4.1")]
+    with pytest.warns(BayesjptWarning, match=r"'1.10' in column 'v' is read as 1.1 .*--kind v=category"):
+        as_table({"v": many * 2, "y": np.arange(2.0 * len(many)) / 7.0})
+
+
 def test_numbers_keep_the_zeros_behind_the_point_that_all_are_written_with(tmp_path):
     written = [f"{x:.2f}" for x in np.linspace(0.5, 9.4, 90).round(1)]
     table = as_table({"price": written, "size": [f"{k / 4:g}" for k in range(90)]})
