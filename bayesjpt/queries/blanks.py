@@ -23,7 +23,7 @@ def blanks_for_none(table: Table) -> dict[int, str]:
     >>> cars = [0, 1, 2, 1] * 10
     >>> kind = [None if n == 0 else "ab"[row % 3 == 0] for row, n in enumerate(cars)]
     >>> blanks_for_none(bj.as_table({"cars": cars, "kind": kind}))
-    {1: 'blank where cars = 0: none?'}
+    {1: 'blank if cars = 0'}
     """
     table = table.take(np.arange(_N_ROWS)) if table.n_row > _N_ROWS else table
     found = {}
@@ -34,9 +34,9 @@ def blanks_for_none(table: Table) -> dict[int, str]:
             continue
         where = _value_of(table, position, blank)
         if where:
-            found[position] = f"blank where {where}: none?"
+            found[position] = f"blank if {where}"
         elif column.base == "category" and n_blank > _MOSTLY * table.n_row:
-            found[position] = f"{n_blank / table.n_row:.0%} blank: none?".replace("%", " %")
+            found[position] = "blank: none?"
     return found
 
 

@@ -332,6 +332,6 @@ def test_blanks_that_may_say_none_are_told():
         "fence": np.where(kind == 3, "", np.char.add("type ", (cars % 3).astype(str))),
     }
     looked = {column.name: column.look_at for column in answered(columns)}
-    assert looked["garage"] == ("blank where cars = 0: none?",)
-    assert looked["pool"] == ("constant", "95 % blank: none?")
+    assert looked["garage"] == ("blank if cars = 0",)
+    assert looked["pool"] == ("constant", "blank: none?")
     assert not looked["fence"]
