@@ -45,7 +45,7 @@ _ABOVE = re.compile(
 )
 _ANCHORED = re.compile(r"(?P<n>\d{1,2})(?P<words>\s*[-\u2013:=.(]\s*[^\d\s].*)?")
 _OVER = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})")
-_WEEK = re.compile(r"(\d{4})[-\s]?W(\d{1,2})", re.IGNORECASE)
+_PART_OF_YEAR = re.compile(r"(\d{4})[-\s]?([WQ])(\d{1,2})", re.IGNORECASE)
 _PLURAL = 2
 """Letters by which the plural of a unit may be longer: year, years; Jahr, Jahre; mes, meses."""
 _RANK = re.compile(r"([^\W\d]{3,})[\s_\-.:]*(\d+|[ivx]+)$|^(\d+)[\s_\-.:]*([^\W\d]{3,})$", re.IGNORECASE)
@@ -124,6 +124,7 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
         return None
     plain = [label for label in labels if not is_stray(label)]
     for kind, places in (
+        (NUMBERED, _parts_of_years(plain)),
         (WORDS, times_a_year(plain)),
         (WORDS, _on_a_scale(labels, plain)),
         (NUMBERED, _numbered(plain)),
@@ -291,11 +292,16 @@ def _anchored(labels: Sequence[str]) -> dict[str, float]:
     return places if in_a_row and 0 < plain < len(labels) else {}
 
 
+def _parts_of_years(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of weeks (2024-W41) or quarters (2024Q3) of years."""
+    found = [match for label in labels if (match := _PART_OF_YEAR.fullmatch(label.strip()))]
+    if len(labels) < 3 or len(found) < len(labels) or len({match[2].upper() for match in found}) > 1:
+        return {}
+    return {label: 100.0 * int(match[1]) + int(match[3]) for label, match in zip(labels, found, strict=True)}
+
+
 def _seasons_or_shares(labels: Sequence[str]) -> dict[str, float]:
-    """Return the places of seasons (2021/22), of weeks of a year (2024-W41), or of shares of one number (3/8)."""
-    weeks = [_WEEK.fullmatch(label.strip()) for label in labels]
-    if len(labels) > 2 and all(weeks):
-        return {label: 100.0 * int(m[1]) + int(m[2]) for label, m in zip(labels, weeks, strict=True) if m}
+    """Return the places of seasons (2021/22), or of shares of one number (3/8)."""
     found = [_OVER.fullmatch(label.strip()) for label in labels]
     if len(labels) < 3 or not all(found):
         return {}

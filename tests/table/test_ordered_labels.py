@@ -146,3 +146,9 @@ def test_every_word_of_a_scale_has_one_rank_and_can_be_met():
         words = [_normal(word) for rank in line.split(" < ") for word in rank.split(",")]
         assert len(words) == len(set(words)), line
         assert all(words), line
+
+
+@pytest.mark.parametrize("form", ["{}Q{}", "{}-Q{}", "{} q{}", "{}-W{:02d}"])
+def test_weeks_and_quarters_come_year_by_year(form):
+    labels = [form.format(year, part) for year in (2023, 2024) for part in (1, 2, 4)]
+    assert known_order(labels[::-1]).labels == tuple(labels)
