@@ -19,6 +19,7 @@ from bayesjpt.queries.differences import rounded
 from bayesjpt.queries.distribution import mean_quantiles
 from bayesjpt.queries.given import box_log_probability
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.queries.ticks import ticks_of
 from bayesjpt.table.schema import Column
 
 SHOWN_RANGE = (0.005, 0.995)
@@ -28,7 +29,6 @@ _N_DRAW = 50
 """Draws that the ends of a picture are found from: a picture is as good with ends a little off."""
 
 _ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
-_N_TICK = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,19 +100,6 @@ def _axis(column: Column, position: int, ends: tuple[float, float] | None, n_cel
         edges = np.linspace(lo - room, hi + room, n_cell + 1)
     atoms = np.array([atom for atom in column.atoms if edges[0] <= atom < edges[-1]])
     return Axis(column.name, position, (), edges, whole, atoms, ticks_of(column, edges[0], edges[-1]))
-
-
-def ticks_of(column: Column, lo: float, hi: float) -> tuple[tuple[float, str], ...]:
-    """Return round numbers inside a range."""
-    size = 10.0 ** math.floor(math.log10((hi - lo) / _N_TICK))
-    n_most = 2 if column.dtype == "datetime" else _N_TICK
-    for step in (size * k for k in (1, 2, 5, 10, 20, 50)):
-        first = math.ceil(lo / step)
-        places = [step * k for k in range(first, math.floor(hi / step) + 1)]
-        if len(places) <= n_most and (step >= 1.0 or column.base != "integer"):
-            break
-    n_digit = max(0, -math.floor(math.log10(step) + 1e-9))
-    return tuple((place, column.text(round(place, n_digit) + 0.0)) for place in places)
 
 
 def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -13,11 +13,12 @@ from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.look_at import MAY_BE_MISSING, codes_for_missing, notes_of_left_out
-from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised, ticks_of
+from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised
 from bayesjpt.queries.outliers import outliers
 from bayesjpt.queries.patterns import Patterns, patterns
 from bayesjpt.queries.predict import prediction
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.queries.ticks import ticks_of
 from bayesjpt.queries.types import UNSURE, ColumnType, Types, types
 from bayesjpt.queries.value_quantiles import value_quantiles
 from bayesjpt.report.pairs import Pair, pairs_of

@@ -11,6 +11,7 @@ FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
 _NARROW = frozenset("iIjl.,:;'|!()[]{}`ft /\\-")
 _WIDE = frozenset("mwMW@%")
+_FIGURES = frozenset("0123456789$")
 _LATIN = 0x02AF
 BOLD = 1.1
 _UNHOLDABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -61,7 +62,7 @@ def _letter_width(letter: str) -> float:
         return 0.35
     if letter in _WIDE or ord(letter) > _LATIN:
         return 1.0
-    return 0.74 if letter.isupper() else 0.59
+    return 0.74 if letter.isupper() else 0.64 if letter in _FIGURES else 0.59
 
 
 def fitted(words: str, room: float, size: float) -> str:
