@@ -16,6 +16,7 @@ from bayesjpt import __version__
 from bayesjpt.queries.differences import percent
 from bayesjpt.queries.marginals import Masses
 from bayesjpt.queries.representative import whose
+from bayesjpt.queries.type_shares import CONSTANT
 from bayesjpt.queries.types import ColumnType
 from bayesjpt.report.charts import column_svg, pairs_svg
 from bayesjpt.report.contents import Contents
@@ -95,7 +96,9 @@ def _size(contents: Contents) -> str:
 
 
 def _why(answer: ColumnType) -> str:
-    """Return the reason of a type in one line."""
+    """Return the reason of a type in one line; a constant has no other type beside it."""
+    if answer.type == CONSTANT:
+        return answer.reason
     ranked = sorted(answer.probabilities.items(), key=lambda item: -item[1])
     shares = ", ".join(f"{kind} {probability:.0%}" for kind, probability in ranked if probability >= 0.005)
     return "; ".join(part for part in (answer.reason, shares) if part)

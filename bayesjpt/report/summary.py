@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bayesjpt.queries.look_at import notes_of_left_out
+from bayesjpt.queries.type_shares import CONSTANT
 from bayesjpt.queries.types import UNSURE, ColumnType, Types
 from bayesjpt.table.excluded import censored, first_odd
 
@@ -279,9 +280,10 @@ def why_text(result: Types, name: str) -> str:
         notes += _wrapped("remedy", bound.in_words()) if bound is not None else []
         return "\n".join([clipped(f"{name}: left out", WIDTH), *_wrapped("because", column.reason), *notes])
     lines = [clipped(f"{column.name}: {words_of(column)}, {column.certainty}", WIDTH)]
-    ranked = sorted(column.probabilities.items(), key=lambda item: -item[1])
-    lines += _wrapped("types", ", ".join(f"{kind} {probability:.1%}" for kind, probability in ranked))
-    lines += _wrapped("because", column.because)
+    if column.type != CONSTANT:  # of one value nothing tells types apart but how common they are
+        ranked = sorted(column.probabilities.items(), key=lambda item: -item[1])
+        lines += _wrapped("types", ", ".join(f"{kind} {probability:.1%}" for kind, probability in ranked))
+        lines += _wrapped("because", column.because)
     lines += _wrapped("read as", f"{column.base}: {column.reason}")
     lines += _wrapped("values", f"{column.values} ({column.n_distinct} different, {column.n_missing} missing)")
     lines += _wrapped("order", " < ".join(column.order))

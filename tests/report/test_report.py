@@ -17,6 +17,7 @@ from bayesjpt import cli
 from bayesjpt.defaults import FOLDS, INTERVAL
 from bayesjpt.errors import FitFileError, QueryError
 from bayesjpt.fitting.held_out import _half_width, held_out_score
+from bayesjpt.report.summary import why_text
 from tests.statistics import LARGEST_Z
 
 NASTY = "<script>alert('x')</script> & \"quoted\" {{ 7 * 7 }} ]]> \u2028"
@@ -132,7 +133,14 @@ def test_columns_are_told_as_types_tells_them(page, post, table):
         assert f"{column.certainty}" in text
     assert "160 rows, 6 columns" in text
     assert "(160 different texts)" in text
-    assert "constant" in text
+
+
+def test_a_constant_is_told_to_be_one_and_of_no_other_type(page, post, table):
+    card = Reader(page[page.index("<h3>same</h3>") :].partition("</article>")[0]).text
+    assert "constant, sure" in card
+    assert "Why: constant: the only value is '4'" in card
+    assert "%" not in card.partition("Why:")[2]
+    assert "positive" not in why_text(post.types(table), "same")
 
 
 def test_histogram_holds_the_shares_of_rows_and_the_model(post, table):
