@@ -1,11 +1,13 @@
 """Reports in a real browser: no error, no network, readable on a screen of any width, in the dark and on paper.
 
-Skipped without the extra `browser` and its Chromium; ``BAYESJPT_BROWSER`` names another one's program.
+Skipped without the extra `browser` or a Chromium: the one that ``BAYESJPT_BROWSER`` names, that of Playwright, or the
+one on the path.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -40,10 +42,11 @@ def path(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
     with sync_api.sync_playwright() as playwright:
+        program = os.environ.get("BAYESJPT_BROWSER")
+        if program is None and not Path(playwright.chromium.executable_path).exists():
+            program = shutil.which("chromium")
         try:
-            started = playwright.chromium.launch(
-                executable_path=os.environ.get("BAYESJPT_BROWSER"), args=["--no-sandbox"]
-            )
+            started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         except sync_api.Error as error:
             pytest.skip(f"no Chromium: {error.message.splitlines()[0]}")
         yield started
