@@ -117,7 +117,8 @@ def predict(
         column = post.schema.columns[number]
         kind, cells = restored(column, values.ravel())
         dtype = {"number": np.float64, "integer": np.int64, "boolean": np.bool_, "datetime": "datetime64[us]"}
-        array = cells.astype(dtype.get(kind, np.str_)).reshape(values.shape)
+        # times of day stay numbers, of which means and intervals are taken
+        array = values if kind == "time" else cells.astype(dtype.get(kind, np.str_)).reshape(values.shape)
         found[column.name] = (AXES, array)
     return xr.Dataset(found, some.coords() | {"obs_id": index})
 

@@ -82,9 +82,8 @@ def _unit(column: Column) -> float | None:
     """Return the seconds of the unit of times of day and durations; None of others."""
     if isinstance(column.notation, DurationNotation):
         return column.notation.unit
-    if isinstance(column.notation, DateNotation) and column.notation.order == "clock":
-        return 1.0 if "%S" in column.notation.pattern else 60.0
-    return None
+    length = column.notation.day_length if isinstance(column.notation, DateNotation) else None
+    return None if length is None else _DAY / length
 
 
 def _multiples(lo: float, hi: float, step: float, unit: float = 1.0) -> list[float]:

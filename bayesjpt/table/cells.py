@@ -394,6 +394,15 @@ def number_label(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e16 else repr(float(value))
 
 
+def times_of_day(days: np.ndarray) -> np.ndarray:
+    """Return object (n,): the times of parts of a day, to the microsecond; None of 24:00 and what lies outside."""
+    counts = np.rint(days * MICROSECONDS_PER_DAY)
+    inside = (counts >= 0.0) & (counts < MICROSECONDS_PER_DAY)
+    out = np.full(counts.shape, None, object)
+    out[inside] = [one.time() for one in counts[inside].astype("datetime64[us]").tolist()]
+    return out
+
+
 def value_label(value: float, stored: str) -> str:
     """Return a number, or the moment of a number of days, as it is shown in a message; infinities are ``inf``."""
     if stored != "datetime" or not LEAST_DAY <= value <= LARGEST_DAY:

@@ -31,6 +31,7 @@ _TYPES = {
     "integer": nw.Int64(),
     "number": nw.Float64(),
     "datetime": nw.Datetime("us"),
+    "time": nw.Time(),
 }
 
 
@@ -468,7 +469,7 @@ def _utc(value: Any) -> np.datetime64:
 def build_frame(columns: dict[str, tuple[str, list[Any]]], backend: str) -> Any:
     """Return a native frame from (kind, values) of each column, None where missing.
 
-    The kind is ``text``, ``boolean``, ``integer``, ``number`` or ``datetime``.
+    The kind is ``text``, ``boolean``, ``integer``, ``number``, ``datetime`` or ``time``.
     """
     if backend not in BACKENDS:
         raise TableError(f"no data frames of the kind {backend!r}", f"one of {', '.join(BACKENDS)}")
@@ -487,6 +488,8 @@ def build_frame(columns: dict[str, tuple[str, list[Any]]], backend: str) -> Any:
 
 def _column_type(kind: str, values: list[Any], backend: str) -> Any:
     """Return the type of a column, None to let the backend choose."""
+    if backend == "pandas" and kind == "time":  # it has no type of its own for them
+        return None
     if backend == "pandas" and None in values:
         if kind == "boolean":  # its plain booleans would turn None into False
             return None

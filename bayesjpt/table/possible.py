@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.written_dates import DateNotation
 
 _BEYOND = 0.01
 """Share of rows that is expected beyond the last of a few whole numbers, where it is no end of the column."""
@@ -24,13 +25,16 @@ def _ends_of_numbers(column: Column, keep_sign: bool) -> tuple[float, float]:
     """Return the support, up to 0 where no training value is above, and no farther than a value that ends the column.
 
     That is an atom that is the least or the largest value: the 100 of percentages, or what was cut off there; and the
-    first or last of a few whole numbers that do not thin out towards it, as the marks 1 to 5.
+    first or last of a few whole numbers that do not thin out towards it, as the marks 1 to 5. Times of day end before
+    24:00.
     """
     lo, hi = column.support
     if (
         keep_sign and column.dtype != "datetime" and column.minimum < 0.0 and column.maximum <= 0.0
     ):  # 1970 is no last date
         hi = min(hi, 0.0)
+    if isinstance(column.notation, DateNotation) and column.notation.day_length is not None:
+        hi = min(hi, column.notation.day_length - column.resolution)  # a time beyond midnight is one of the morning
     if column.minimum < column.maximum and column.minimum in column.atoms:
         lo = max(lo, column.minimum)
     if column.minimum < column.maximum and column.maximum in column.atoms:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesjpt.errors import SchemaError, TableError
 from bayesjpt.table.schema import Column, Schema
+from bayesjpt.table.written_dates import DateNotation
 
 if TYPE_CHECKING:
     from bayesjpt.table.cells import Cells
@@ -90,7 +91,7 @@ class Table:
         return Table(self.schema, self.values[:, index], self.observed[:, index], unseen)
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return a data frame with labels, booleans and dates as they were stored, and missing cells as missing.
+        """Return a data frame of labels, booleans, dates and times of day as stored, with missing cells as missing.
 
         Parameters
         ----------
@@ -129,7 +130,7 @@ class Table:
 
 
 def restored(column: Column, values: np.ndarray, unseen: np.ndarray | None = None) -> tuple[str, np.ndarray]:
-    """Return (kind, object array) of a column's cells as they were stored: labels, booleans, dates, plain numbers.
+    """Return (kind, object array) of a column's cells as stored: labels, booleans, dates, times of day, plain numbers.
 
     Parameters
     ----------
@@ -145,12 +146,17 @@ def restored(column: Column, values: np.ndarray, unseen: np.ndarray | None = Non
         As `bayesjpt.table.frames.build_frame` has it. A column of numbers, booleans or dates is one of texts where it
         holds "other" or a label of another kind: no cell that holds a label comes out as missing.
     cells : object (n,)
+        Times of day are numbers where one of them lies outside a day, as draws of the model may.
     """
     from bayesjpt.table import cells as cells_of
 
     if column.base != "category":
         if column.dtype == "datetime":
             return "datetime", cells_of.calendar_moments(values).astype(object)
+        if isinstance(column.notation, DateNotation) and column.notation.day_length is not None:
+            times = cells_of.times_of_day(values / column.notation.day_length)
+            if all(time is not None for time in times):
+                return "time", times
         whole = column.resolution == 1.0 and cells_of.is_whole(values)
         return ("integer", values.astype(np.int64).astype(object)) if whole else ("number", values.astype(object))
     known = {} if unseen is None else {row: str(label) for row, label in enumerate(unseen) if label is not None}

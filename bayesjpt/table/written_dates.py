@@ -97,6 +97,13 @@ class DateNotation:
         if self.order == EPOCH and self.pattern not in _TICKS:
             raise ValueError(f"unit {self.pattern!r} of a count since 1970")
 
+    @property
+    def day_length(self) -> float | None:
+        """How many of its units a day has, of times of day: minutes, or seconds; None of dates."""
+        if self.order != "clock":
+            return None
+        return _DAY_SECONDS if "%S" in self.pattern else _DAY_SECONDS / 60.0
+
     def value(self, text: str) -> float | None:
         """Return the days since 1970-01-01 (of times the minutes, or seconds, since midnight) that a text spells.
 
@@ -138,8 +145,7 @@ class DateNotation:
             return str(round(value * _DAY_SECONDS * _TICKS[self.pattern]))
         if not math.isfinite(value):
             return str(value)
-        unit = 1.0 if self.order != "clock" else 86_400.0 if "%S" in self.pattern else 1_440.0
-        ticks = round(value / unit * 86_400 * _MICROSECONDS)
+        ticks = round(value / (self.day_length or 1.0) * 86_400 * _MICROSECONDS)
         try:
             moment = _EPOCH + datetime.timedelta(microseconds=ticks)
         except OverflowError:

@@ -259,3 +259,15 @@ def test_grid_points_per_unit_are_whole_or_none(rng):
     resolution, per_unit = grid(ex.make_table(columns, 1, rng).schema)
     assert resolution.tolist() == [0.1, 0.05, 0.03, 0.0, 20.0]
     assert per_unit.tolist() == [10.0, 20.0, 0.0, 0.0, 0.0]
+
+
+def test_times_of_day_are_drawn_within_a_day(rng):
+    minutes = rng.integers(1320, 1440, 200)  # a likelihood of the whole line reaches beyond midnight
+    table = bj.as_table({"at": [f"{k // 60}:{k % 60:02}" for k in minutes]})
+    circuit = bj.learn_mspn(table, rng)
+    post = Posterior.from_circuit(circuit, table.schema)
+    beyond = post.sample(2000, rng=rng, labels="all", recorded=False).values[0]
+    assert (beyond >= 1440.0).mean() > 0.01
+    within = post.sample(2000, rng=rng)
+    assert within.values[0].max() <= 1439.0
+    assert within.to_frame()["at"].min().hour >= 18

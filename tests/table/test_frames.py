@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from bayesjpt.errors import BayesjptWarning, TableError
-from bayesjpt.table.table import as_table, read_table
+from bayesjpt.table.table import Table, as_table, read_table
 
 PANDAS_NUMBERS = {
     "float64": pd.Series([1.5, None, 3.0, 4.5]),
@@ -278,3 +278,24 @@ def test_moments_of_pandas_in_any_zone_are_read(zone):
         table = as_table(pd.DataFrame({"t": stamps}))
     expected = stamps.tz_convert("UTC").tz_localize(None).to_numpy("datetime64[us]").astype(np.int64) / 86_400e6
     np.testing.assert_allclose(table.values[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("pattern", ["%H:%M", "%I:%M %p", "%H:%M:%S.%f"])
+def test_times_of_day_come_back_as_times(backend, pattern):
+    times = [datetime.time(8, 15), None, datetime.time(0, 0), datetime.time(23, 59), datetime.time(17, 5)]
+    if "%f" in pattern:
+        times = [one and one.replace(second=3, microsecond=250_000) for one in times]
+    table = as_table({"at": [one and one.strftime(pattern) for one in times]})
+    frame = table.to_frame(backend)
+    assert nw.from_native(frame)["at"].to_list() == times
+    if backend != "pandas":
+        assert nw.from_native(frame).schema["at"] == nw.Time
+    again = as_table(frame, schema=table.schema)
+    np.testing.assert_array_equal(again.values[again.observed], table.values[table.observed])
+
+
+def test_times_beyond_a_day_stay_numbers():
+    table = as_table({"at": ["08:15", "23:59", "00:00"]})
+    beyond = Table(table.schema, np.array([[495.0, 1440.0, 3.0]]), np.ones((1, 3), bool))
+    assert beyond.to_frame()["at"].tolist() == [495, 1440, 3]
