@@ -193,7 +193,7 @@ def pairs_svg(names: list[str], pairs: list[Pair], place: dict[int, int]) -> str
             drawn.append(text(number, middle[0], middle[1] + 3.5, size=9.5, text_anchor="middle", class_="number"))
         cells.append(element("g", *drawn))
     labels = [
-        text(name, room - 6.0, 4.0 + k * _CELL + 17.0, room=room - 8.0, size=_SMALL, text_anchor="end")
+        text(name, room - 6.0, 4.0 + k * _CELL + 17.0, room=room - 6.0, size=_SMALL, text_anchor="end")
         + text(name, room + k * _CELL + 6.0, 4.0 + k * _CELL + 17.0, room=room - 6.0, size=_SMALL)
         for k, name in enumerate(names)
     ]

@@ -17,6 +17,8 @@ from bayesjpt import cli
 from bayesjpt.defaults import FOLDS, INTERVAL
 from bayesjpt.errors import FitFileError, QueryError
 from bayesjpt.fitting.held_out import _half_width, held_out_score
+from bayesjpt.report.charts import pairs_svg
+from bayesjpt.report.pairs import Pair
 from bayesjpt.report.summary import why_text
 from tests.statistics import LARGEST_Z
 
@@ -362,3 +364,9 @@ def test_what_was_expected_of_a_number_is_the_interval_of_predict(post, table):
     told = post.predict("size", rows, interval=0.9, max_draws=None)
     for (words, _), lo, hi in zip(_expected(post, "size", rows), told["lower"], told["upper"], strict=True):
         assert [float(end) for end in words.split(" to ")] == pytest.approx([lo, hi], abs=0.06)  # words have one digit
+
+
+@pytest.mark.parametrize("names", [["b", "c"], ["z", "alcohol"], ["\u00e4", "pH"], ["quality", "k"]])
+def test_short_names_beside_the_picture_of_pairs_are_whole(names):
+    picture = pairs_svg(names, [Pair(0, 1, 0.5, 0.4, 0.6, True)], {0: 0, 1: 1})
+    assert "\u2026" not in picture
