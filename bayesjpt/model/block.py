@@ -20,7 +20,7 @@ from bayesjpt.families import registry
 from bayesjpt.kernels.samplers import BLOCKED, check_sampler
 from bayesjpt.model.blocks import TYPE_PRIOR, check_name
 from bayesjpt.model.circuit_rows import CircuitRows, FrozenCircuit, families_without_gradient
-from bayesjpt.model.concentration import block_priors, divide_by, tag_hyperparameters
+from bayesjpt.model.concentration import block_priors, divide_by, mark_hyperparameters
 from bayesjpt.model.flat_vectors import placed, type_weights
 from bayesjpt.model.groups import (
     GROUP,
@@ -189,7 +189,7 @@ class CircuitMixture:
             weight_of_types = _type_prior(name, types, column_type_labels(circuit, data.schema), transforms)
             priors, expressions = divide_by(weight_of_types, types, layout, priors, expressions)
         if not transforms:
-            tag_hyperparameters(model, list(expressions.values()))
+            mark_hyperparameters(model, list(expressions.values()))
         values, missing = _rows(name, data)
         pm.Data(f"{name}{PACKED}", pack(circuit, data.schema))  # travels with the draws, so that they need no model
         concentrations = {w.name: priors.concentration[w.edges] for w in layout.weights} | expressions

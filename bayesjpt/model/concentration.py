@@ -1,12 +1,13 @@
 """Dirichlet concentrations of a block: numbers, or expressions of the user's random variables.
 
 A number becomes a constant of the block. An expression becomes the parameter of the weights' random variable; the Gibbs
-step evaluates it at each point, and the free variables that it is made of carry a tag by which the step knows them:
+step evaluates it at each point, and the free variables that it is made of carry a mark by which the step knows them:
 `bayesjpt.model.concentration_step` draws them.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.table.schema import Schema
 
-TAG = "circuit_concentration"
-"""Attribute of ``variable.tag``; it survives ``model.copy``, ``pm.do`` and ``pm.observe``."""
+MARK = "circuit_concentration"
+"""Attribute of a variable's op; it survives ``model.copy``, ``pm.do``, ``pm.observe`` and ``freeze_dims_and_data``,
+which makes variables and their tags anew."""
 
 _ARGUMENT = {SUM_WEIGHTS: "gamma", SPLIT_WEIGHTS: "ess", LIKELIHOOD_WEIGHTS: "alpha"}
 """What gives the concentrations of each kind of weights."""
@@ -133,17 +135,20 @@ def _expression(name: str, value: Variable, n: int):
     return pt.broadcast_to(value, (n,)) if ndim == 0 else pt.specify_shape(value, (n,))
 
 
-def tag_hyperparameters(model: pm.Model, expressions: list) -> None:
+def mark_hyperparameters(model: pm.Model, expressions: list) -> None:
     """Mark the free variables of which the concentrations are made, at whatever distance."""
     above = set(ancestors(expressions, blockers=model.observed_RVs))
     for rv in model.free_RVs:
         if rv in above and not isinstance(rv.owner.op, BlockVariable):
-            setattr(rv.tag, TAG, True)
+            # PyMC has one op for all variables of a distribution
+            rv.owner.op = copy(rv.owner.op)
+            setattr(rv.owner.op, MARK, True)
 
 
 def hyperparameters(rvs: list) -> list:
     """Return those of some random variables that are continuous and of which concentrations are made."""
-    return [rv for rv in rvs if getattr(rv.tag, TAG, False) and rv.dtype in pm.vartypes.continuous_types]
+    marked = [rv for rv in rvs if rv.owner is not None and getattr(rv.owner.op, MARK, False)]
+    return [rv for rv in marked if rv.dtype in pm.vartypes.continuous_types]
 
 
 def blanket(model: pm.Model, value_vars: list) -> dict:

@@ -7,6 +7,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 import scipy.special
+from pymc.model.transform.optimization import freeze_dims_and_data
 
 import bayesjpt as bj
 from bayesjpt.errors import ModelError, SamplingError
@@ -146,13 +147,15 @@ def test_blocks_that_share_variables_are_swept_together_and_others_apart(hierarc
     assert [sweep._block for sweep in joint.sweeps.methods] == ["first", "second"]
 
 
-@pytest.mark.parametrize("way", ["copy", "do", "observe"])
+@pytest.mark.parametrize("way", ["copy", "do", "observe", "freeze"])
 def test_hyperparameters_are_known_in_a_changed_model(way, hierarchical):
     match way:
         case "copy":
             changed = hierarchical.copy()
         case "do":
             changed = pm.do(hierarchical, {"stranger": 1.0})
+        case "freeze":
+            changed = freeze_dims_and_data(hierarchical)
         case _:
             changed = pm.observe(hierarchical, {"stranger": 1.0})
     assert {"scale", "alpha", "gamma"} < chosen_steps(changed)["CircuitGibbs"]
@@ -365,6 +368,7 @@ def test_progress_bar_shows_the_statistics_of_all_blocks(hierarchical, capsys):
     capsys.readouterr()
 
 
-def test_tag_is_on_free_variables_alone(hierarchical):
-    tagged = {name for name, variable in hierarchical.named_vars.items() if hasattr(variable.tag, concentration.TAG)}
-    assert tagged == {"scale", "alpha", "gamma"}
+def test_mark_is_on_free_variables_above_concentrations_alone(hierarchical):
+    ops = {rv.name: rv.owner.op for rv in hierarchical.basic_RVs}
+    assert {name for name, op in ops.items() if hasattr(op, concentration.MARK)} == {"scale", "alpha", "gamma"}
+    assert not hasattr(pm.HalfNormal.dist().owner.op, concentration.MARK)
