@@ -7,14 +7,22 @@ generator are inherited. A block made with ``transforms=True`` has the plain dis
 
 from __future__ import annotations
 
+from typing import Any
+
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.gradient import disconnected_grad
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
+from pytensor.tensor.rewriting.basic import register_canonicalize
 
 from bayesjpt.errors import ModelError
 from bayesjpt.internals import log_probability
 from bayesjpt.model import distributions, truncated_beta
+from bayesjpt.model.circuit_rows import RefusedGradient
 
 _FAR_OFF = 1e-5
 """By which shares may miss one: more than numbers of 32 bits, and less than steps that walk freely."""
@@ -22,6 +30,60 @@ _FAR_OFF = 1e-5
 
 class BlockVariable:
     """Marks the ops whose variables the Gibbs step samples."""
+
+
+class WithoutGradient(Op):
+    """A log density as it is, whose gradient with respect to the other inputs is a `RefusedGradient` at once.
+
+    PyMC takes the gradient of a model's density once a variable, to learn whether it has any. Through the densities of
+    a block these were graphs of thousands of nodes, which no step evaluates.
+
+         values ----------------------------.
+           |                                 |  refused
+        disconnected_grad -> log density -> this op -> the same log density
+                                 |
+         concentrations ---------'  as ever
+    """
+
+    __props__ = ()
+    view_map = {0: [0]}  # noqa: RUF012 - PyTensor's
+
+    def make_node(self, log_density, *refused):
+        return Apply(self, [log_density, *refused], [log_density.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def pullback(self, inputs, outputs, cotangents):
+        """Return the cotangent of the log density, and gradients that refuse to be compiled."""
+        refused: Any = RefusedGradient()(*inputs[1:], return_list=True)
+        return [cotangents[0], *refused]
+
+
+@node_rewriter([WithoutGradient])
+def without_gradient_is_the_density(fgraph, node):
+    """Return the log density itself: what is compiled has no gradient any more."""
+    return [node.inputs[0]]
+
+
+register_canonicalize(without_gradient_is_the_density, "fast_compile")
+
+
+@log_probability.register(BlockVariable)
+def _block_logp(op, values, rng, size, *parameters, **kwargs):
+    """Return the log density of the plain distribution; gradients with respect to values and parameters are refused."""
+    value, *cut = (disconnected_grad(x) for x in (*values, *parameters))
+    logp = _plain_logp(op)(op, [value], rng, size, *cut, **kwargs)
+    return WithoutGradient()(logp, *values, *parameters)
+
+
+def _plain_logp(op):
+    """Return the log probability of the distribution that a block's is made of."""
+    mro = type(op).__mro__
+    return log_probability.dispatch(mro[mro.index(BlockVariable) + 1])
 
 
 class BlockNormalRV(BlockVariable, NormalRV):
@@ -43,13 +105,16 @@ class BlockSegmentDirichletRV(BlockVariable, distributions.SegmentDirichletRV):
 @log_probability.register(BlockSegmentDirichletRV)
 def _block_segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs):
     """Return the log density; a step that walks off the simplexes would have all it proposes rejected in silence."""
-    logp = distributions.segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs)
-    near = pt.all(pt.abs(op.segments.sum(values[0]) - 1.0) < _FAR_OFF)
-    return CheckAndRaise(
+    # concentrations may be of variables that other steps draw, and have their gradient
+    cut = disconnected_grad(values[0])
+    logp = distributions.segment_dirichlet_logp(op, [cut], rng, size, concentration, **kwargs)
+    near = pt.all(pt.abs(op.segments.sum(cut) - 1.0) < _FAR_OFF)
+    checked = CheckAndRaise(
         ModelError,
         "weights of a block that do not add up to one, as where pm.Metropolis or pm.Slice moved them; expected values "
         "of its own sweeps. Leave weights out of step=, or make the block with transforms=True",
     )(logp, near)
+    return WithoutGradient()(checked, *values)
 
 
 class BlockFlooredInverseGammaRV(BlockVariable, distributions.FlooredInverseGammaRV):
