@@ -73,7 +73,7 @@ _MANY_DECADES = 6.0
 
 AS_TEXT, DATES_AS_TEXT, IS_CONSTANT = "numbers as text", "dates as text", "constant"
 ALL_DIFFERENT = "all different"
-MAY_BE_MISSING = "missing? "
+MAY_BE_MISSING, IS_CODE = "missing? ", ": missing?"
 
 
 class Answer(Protocol):
@@ -103,8 +103,8 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
         if column.n_distinct == 1:
             notes.append(IS_CONSTANT)
         else:
-            notes += [f"{_number(code)}: missing?" for code in codes[position]]
-            notes += [f"{date}: missing?" for date in dates_for_missing(column, cells)]
+            notes += [f"{_number(code)}{IS_CODE}" for code in codes[position]]
+            notes += [f"{date}{IS_CODE}" for date in dates_for_missing(column, cells)]
             n_decade = decades_of(column, cells)
             notes += [f"{n_decade:.0f} decades: logarithm?"] if n_decade >= _MANY_DECADES else []
             is_text = column.dtype == "text" and not _is_read(column)

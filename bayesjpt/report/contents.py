@@ -12,7 +12,7 @@ import numpy as np
 from bayesjpt.defaults import INTERVAL, OUTLIER_DRAWS
 from bayesjpt.posterior.convert import reference_rows
 from bayesjpt.posterior.draws import Posterior
-from bayesjpt.queries.look_at import MAY_BE_MISSING, codes_for_missing, notes_of_left_out
+from bayesjpt.queries.look_at import IS_CODE, MAY_BE_MISSING, codes_for_missing, notes_of_left_out
 from bayesjpt.queries.marginals import Axis, Masses, axes_of, cell_masses, summarised
 from bayesjpt.queries.outliers import outliers
 from bayesjpt.queries.patterns import Patterns, patterns
@@ -206,8 +206,8 @@ class Contents:
             name, answer = column.answer.name, column.answer
             notes = []
             for note in answer.look_at:
-                if note.endswith(_IS_CODE):
-                    found.setdefault(_CODE, []).append(f"{name} ({note.removesuffix(_IS_CODE)})")
+                if note.endswith(IS_CODE):
+                    found.setdefault(_CODE, []).append(f"{name} ({note.removesuffix(IS_CODE)})")
                 elif note.startswith(MAY_BE_MISSING):
                     found.setdefault(_CODE, []).append(f"{name} ({note.removeprefix(MAY_BE_MISSING)})")
                 else:
@@ -233,7 +233,6 @@ class Contents:
         return [(what, _named(names)) for what, names in found.items()]
 
 
-_IS_CODE = ": missing?"
 _CODE = "a code for missing cells? --na COLUMN=CODE says so"
 _DATE = "are these dates? --kind COLUMN=date says so"
 _ORDER = "are these labels ordered? --kind COLUMN=ordinal says so"

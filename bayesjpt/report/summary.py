@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bayesjpt.queries.look_at import notes_of_left_out
+from bayesjpt.queries.look_at import IS_CODE, notes_of_left_out
 from bayesjpt.queries.type_shares import CONSTANT
 from bayesjpt.queries.types import UNSURE, ColumnType, Types
 from bayesjpt.table.excluded import censored, first_odd
@@ -288,8 +288,17 @@ def why_text(result: Types, name: str) -> str:
     lines += _wrapped("values", f"{column.values} ({column.n_distinct} different, {column.n_missing} missing)")
     lines += _wrapped("order", " < ".join(column.order))
     lines += _wrapped("look at", "; ".join(column.look_at))
+    lines += _wrapped("remedy", _reads_codes(column))
     lines += _wrapped("rivals", ", ".join(f"{kind} by the sub-populations of one draw" for kind in column.rivals))
     return "\n".join(lines)
+
+
+def _reads_codes(column: ColumnType) -> str:
+    """Return the option that reads a column's codes as missing cells; nothing where it has none."""
+    codes = [note.removesuffix(IS_CODE) for note in column.look_at if note.endswith(IS_CODE)]
+    if not codes or "," in column.name:  # which separates them
+        return ""
+    return f"--na {shlex.quote(','.join(f'{column.name}={code}' for code in codes))} reads that as missing"
 
 
 def _wrapped(key: str, text: str) -> list[str]:

@@ -173,3 +173,11 @@ def test_all_columns_that_were_left_out_are_named_in_lines_that_end_in_time():
 def test_labels_beside_an_order_are_counted_apart():
     column = ColumnType("x", "category", "ordinal", 0.9, SURE, n_distinct=4, order=("low", "mid", "high"))
     assert words_of(column) == "order, 3 + 1"
+
+
+def test_a_code_for_missing_cells_comes_with_the_option_that_reads_it():
+    score = np.where(np.arange(200) % 12 == 0, -9, np.arange(200) % 11)
+    table = bj.as_table({"final score": score, "size": np.linspace(0.5, 6.0, 200)})
+    found = types(bj.Posterior.from_circuit(ex.independent(table), table.schema), table)
+    assert why_text(found, "final score").endswith("remedy     --na 'final score=-9' reads that as missing")
+    assert "remedy" not in why_text(found, "size")
