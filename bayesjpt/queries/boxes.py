@@ -271,6 +271,37 @@ def why_null(union: Sequence[Box], schema: Schema, event: Event | None = None) -
     )
 
 
+def why_between_steps(union: Sequence[Box], schema: Schema) -> str | None:
+    """Return why an event of single whole numbers, where all were multiples of 5, misses mass; None where none is.
+
+    Likelihoods of whole numbers give the numbers between the multiples their share.
+
+    Examples
+    --------
+    >>> schema = Schema((Column("paid", "integer", (0.0, np.inf), step=50.0),))
+    >>> print(why_between_steps(boxes("paid = 500", schema), schema))
+    column 'paid' held multiples of 50 alone, others have a share in the model: ask for paid between 476 and 525
+    >>> why_between_steps(boxes("paid between 476 and 525", schema), schema)
+    """
+    for box in union:
+        for position, intervals in box.intervals.items():
+            column = schema.columns[position]
+            if column.base != "integer" or column.step == 1.0 or column.levels:
+                continue
+            narrow = (np.ceil(intervals[:, 1]) - np.floor(intervals[:, 0]) < column.step - 1.0) & (
+                np.floor(intervals[:, 1] / column.step) == np.ceil(intervals[:, 0] / column.step)
+            )
+            if narrow.any():
+                value = np.ceil(intervals[narrow, 0][0] / column.step) * column.step
+                lo = value - np.ceil(column.step / 2.0) + 1.0
+                name = rendered_name(column.name)
+                return (
+                    f"column {column.name!r} held multiples of {column.step:.17g} alone, others have a share in the "
+                    f"model: ask for {name} between {lo:.17g} and {lo + column.step - 1.0:.17g}"
+                )
+    return None
+
+
 def _asks_for_fraction(event: Event, schema: Schema) -> Leaf | None:
     """Return the comparison that empties an event because its column holds whole numbers alone; None for none."""
     if isinstance(event, And | Or):

@@ -14,7 +14,7 @@ from bayesjpt.kernels.row_events import fill_row_log_probability, queried_slots
 from bayesjpt.posterior.answer import PlainAnswer, query_method
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
-from bayesjpt.queries.boxes import Box, boxes, contains, intersections, why_null
+from bayesjpt.queries.boxes import Box, boxes, contains, intersections, why_between_steps, why_null
 from bayesjpt.queries.evidence import Evidence, as_evidence
 from bayesjpt.queries.given import (
     box_log_probability,
@@ -74,7 +74,8 @@ def probability(
     Warns
     -----
     BayesjptWarning
-        Where the answer is zero because the event asks for single values of a continuous column, with what to ask.
+        Where the answer is zero because the event asks for single values of a continuous column, or misses what the
+        model gives to numbers between the multiples that were all recorded, with what to ask.
 
     Notes
     -----
@@ -151,6 +152,8 @@ def log_probability(
     impossible = log_evidence == -np.inf
     ratio = np.minimum(log_joint - np.where(impossible, 0.0, log_evidence), 0.0)
     if found and (ratio <= LOG_NOTHING).all() and (reason := why_null(found, post.schema)) is not None:
+        warn(reason)
+    if (reason := why_between_steps(found, post.schema)) is not None:
         warn(reason)
     return _answer(post, np.where(impossible, np.nan, ratio), ratio_of_means)
 

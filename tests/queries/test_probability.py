@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesjpt as bj
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.build import ColumnLeaf, Product, Sum, build_circuit, freeze
-from bayesjpt.errors import QueryError
+from bayesjpt.errors import BayesjptWarning, QueryError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import evidence, probability
 from bayesjpt.queries.boxes import Box, complement, intersections
@@ -427,3 +428,14 @@ def test_complement_of_boxes_has_the_remaining_probability(post, rng):
     boxes = slow.random_boxes(post.schema, rng, 3)
     total = np.exp(log_of(post, boxes)) + np.exp(log_of(post, complement(boxes, post.schema)))
     assert np.abs(total - 1.0).max() < ROUNDING
+
+
+def test_a_single_whole_number_among_multiples_of_five_tells_which_range_is_meant(rng, recwarn):
+    table = bj.as_table({"paid": 5 * rng.integers(0, 200, 300), "n": rng.integers(0, 200, 300)})
+    post = bj.Posterior.from_circuit(ex.independent(table), table.schema)
+    for event in ("paid > 500", "paid between 498 and 502", "paid between 498 and 512", "n = 500", "n in (4, 5)"):
+        post.probability(event)
+    assert not recwarn
+    with pytest.warns(BayesjptWarning, match="multiples of 5 alone.* ask for paid between 498 and 502$"):
+        alone = post.probability("paid = 500")
+    assert (alone < 0.3 * post.probability("paid between 498 and 502")).all()
