@@ -12,6 +12,7 @@ from typing import Any
 PLACES = {
     "CPUDispatcher": "numba.core.registry.CPUDispatcher",
     "Compiler": "numba.core.compiler.Compiler",
+    "Environment": "numba.core.environment.Environment",
     "Flags": "numba.core.compiler.Flags",
     "JITCodeLibrary": "numba.core.codegen.JITCodeLibrary",
     "compile_result": "numba.core.compiler.compile_result",

@@ -13,13 +13,22 @@ The disk cache keeps what was made last.
 
 from __future__ import annotations
 
+import copy
 import functools
 from types import SimpleNamespace
 from typing import Any
 
 from numba import types
 
-from bayesjpt.internals import Compiler, CPUDispatcher, Flags, JITCodeLibrary, compile_result, global_compiler_lock
+from bayesjpt.internals import (
+    Compiler,
+    CPUDispatcher,
+    Environment,
+    Flags,
+    JITCodeLibrary,
+    compile_result,
+    global_compiler_lock,
+)
 
 
 class KernelLibrary(JITCodeLibrary):
@@ -169,17 +178,23 @@ class KernelDispatcher(CPUDispatcher):
 
     def _for_python(self, cres: Any) -> Any:
         """Return what Python calls, and know it from now on."""
-        target, library, described = cres.target_context, cres.library, cres.fndesc
+        target, library, described, environment = cres.target_context, cres.library, cres.fndesc, cres.environment
         arguments = tuple(cres.signature.args)
         wrapped = library.defines(described.llvm_cpython_wrapper_name)
         if not wrapped:
             library = library.copy_with(described.llvm_func_name)
-            target.create_cpython_wrapper(library, described, cres.environment, None, release_gil=True)
-        called = target.get_executable(library, described, cres.environment)
-        for environment in cres.referenced_envs or ():
-            library.codegen.set_env(environment.env_name, environment)
+            # what it makes results of: not in the environment that callers know from the cache, where it is empty
+            described = copy.copy(described)
+            described.env_name += "_wrapper"
+            environment = Environment.from_fndesc(described)
+            counting = target.subtarget(enable_nrt=True)  # references: arrays become Python's
+            counting.create_cpython_wrapper(library, described, environment, None, release_gil=True)
+        called = target.get_executable(library, described, environment)
+        for other in cres.referenced_envs or ():
+            library.codegen.set_env(other.env_name, other)
         self._called.append(called)
         self._insert([kind._code for kind in arguments], called, cres.objectmode)
         if not wrapped:
-            self._cache.save_overload(arguments, cres._replace(library=library))
+            made = cres._replace(library=library, fndesc=described, environment=environment)
+            self._cache.save_overload(arguments, made)
         return called

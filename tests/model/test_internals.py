@@ -57,6 +57,7 @@ NAMES = {
     ("numba.core.compiler", "Compiler"): "the same",
     ("numba.core.compiler", "Flags"): "the same, and its time",
     ("numba.core.compiler", "compile_result"): "kernels from the cache: every kernel",
+    ("numba.core.environment", "Environment"): "kernels that Python calls after kernels did",
     ("numba.core.compiler_lock", "global_compiler_lock"): "kernels compiled by threads",
     ("numba.core.registry", "CPUDispatcher"): "every kernel",
     ("numba.core", "cgutils"): "borrowed plans and native functions: every kernel",

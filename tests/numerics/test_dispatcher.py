@@ -25,15 +25,15 @@ from bayesjpt.numerics.jit import kernel
 def drawn(rng, n):
     total = 0.0
     for _ in range(n):
-        total += one(rng)
+        total += one(rng)[0]
     return total
 
 @kernel
 def one(rng):
-    return rng.standard_gamma(2.5) + np.searchsorted(np.arange(9.0), rng.random())
+    return np.array([rng.standard_gamma(2.5)]) + np.searchsorted(np.arange(9.0), rng.random())
 """
 _CALL_KERNEL = "print(drawn(np.random.default_rng(3), 50))"
-_CALL_BOTH = f"{_CALL_KERNEL}; rng = np.random.default_rng(3); print(sum(one(rng) for _ in range(50)))"
+_CALL_BOTH = f"{_CALL_KERNEL}; rng = np.random.default_rng(3); print(sum(one(rng)[0] for _ in range(50)))"
 _COUNT = "print(sum(drawn.stats.cache_hits.values()), sum(one.stats.cache_hits.values()), len(one.stats.cache_misses))"
 
 
