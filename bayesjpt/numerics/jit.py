@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numba
 import numpy as np
-from numba import config, types
+from numba import config
 
 from bayesjpt.numerics.dispatcher import KernelDispatcher
 from bayesjpt.numerics.kernel_cache import enable_cache
@@ -91,34 +91,7 @@ def kernel[Function: Callable](function: Function) -> Function:
     dispatcher = KernelDispatcher(function, targetoptions={**options, "nopython": True, "boundscheck": None})
     enable_cache(dispatcher, function)
     stamp_cache(dispatcher)
-    _compile_for_types_alone(dispatcher)
     return cast("Function", dispatcher)
-
-
-def _compile_for_types_alone(dispatcher: Any) -> None:
-    """Let kernels that call a kernel share its code where what they hand over differs in nothing that code depends on.
-
-    numba types the first pass of ``lo = 0``, or an argument ``-1``, as that very number, and would compile the function
-    for it besides; for an ``int32`` read from an array and a loop's ``int64``; and for arrays that cannot be written
-    to, such as those of a frozen circuit, and arrays that can. Of the kernels that `types` needs, two fifths of the
-    time went there, and a third of that of all tests. What Python calls a kernel with keeps its own type.
-    """
-    template_of = dispatcher.get_call_template
-
-    def template_of_types(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        named = {name: _common_type(kind) for name, kind in kws.items()}
-        return template_of(tuple(_common_type(kind) for kind in args), named)
-
-    dispatcher.get_call_template = template_of_types
-
-
-def _common_type(kind: Any) -> Any:
-    kind = types.unliteral(kind)
-    if kind in types.signed_domain:
-        return types.int64
-    if isinstance(kind, types.Array) and not kind.mutable:
-        return kind.copy(readonly=False)
-    return kind
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
