@@ -17,7 +17,8 @@ _N_ROWS = 20_000
 
 
 def blanks_for_none(table: Table) -> dict[int, str]:
-    """Return notes on columns of labels that are mostly blank, and on columns blank exactly where another has a value.
+    """Return notes on columns of labels that are mostly blank, or have one label beside blanks, such as a cross, and on
+    columns blank exactly where another has a value.
 
     Examples
     --------
@@ -37,7 +38,7 @@ def blanks_for_none(table: Table) -> dict[int, str]:
         where = _value_of(table, position, blank)
         if where:
             found[position] = f"blank if {where}"
-        elif column.base == "category" and n_blank > _MOSTLY * table.n_row:
+        elif column.base == "category" and (n_blank > _MOSTLY * table.n_row or column.n_distinct == 1):
             found[position] = "blank: none?"
     return found
 

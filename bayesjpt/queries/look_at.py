@@ -118,7 +118,8 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             notes += [f"--kind {shlex.quote(f'{column.name}=date')}"] if may_be_dates else []
             is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
             notes += [f"--kind {shlex.quote(f'{column.name}=ordinal')}"] if is_open and not notes else []
-        notes += [blanks[position]] if position in blanks else []
+        blank = [blanks[position]] if position in blanks else []
+        notes = [*blank, *notes] if notes == [IS_CONSTANT] else [*notes, *blank]
         found.append(tuple(notes))
     return found
 

@@ -253,6 +253,8 @@ def without_values(cells: Cells, tokens: Sequence[str]) -> Cells:
     mine = [token.partition("=")[2] if token.startswith(f"{cells.name}=") else token for token in tokens]
     if not mine or cells.excluded:
         return cells
+    if set(mine) & set(cells.tokens):  # said to be missing: no question is left
+        cells = replace(cells, tokens=(), token_codes=None)
     numbers = {float(token) for token in mine if number_of_text(token) is not None}
     if cells.stored == "text":
         gone = [text in mine or (number_of_text(text) in numbers) for text in cells.distinct]

@@ -7,6 +7,7 @@ over columns that say nothing about a population (`aside`), to what the values a
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -63,6 +64,7 @@ class _Decided:
     constant: list[str] = field(default_factory=list)
     tokens: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
+    words: list[tuple[Cells, Column]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     remedies: dict[str, str] = field(default_factory=dict)
 
@@ -90,8 +92,9 @@ def decide_schema(
             remedy = f"Ask for one, for example {overrides.get(name, NOTHING).remedy(name, kind)}."
             command = f"Ask for one, for example {overrides.get(name, NOTHING).command(name, kind)}."
         raise SchemaError(f"no column is left to model ({reasons})", None, remedy, command=command)
-    if made.notes:
-        _tell(made.notes)
+    notes = [*made.notes, *_notes_on_words(made.words)]
+    if notes:
+        _tell(notes)
     if made.tokens:
         warn(f"read as missing among numbers: {tokens_text(made.tokens)}")
     if made.unreadable:
@@ -129,8 +132,35 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     decided.unreadable += [unreadable] if unreadable else []
     decided.columns.append(column)
     decided.read.append(view)
+    decided.words += [(cells, column)] if cells.tokens else []
     if column.n_distinct == 1 and override.base is None:
         decided.constant.append(repr(cells.name))
+
+
+def _notes_on_words(words: Sequence[tuple[Cells, Column]]) -> list[str]:
+    """Return notes on columns of labels many of whose cells say "not applicable", which is read as missing.
+
+    Where columns of numbers hold the same word, it is how the file writes a missing cell.
+    """
+    usual = {word for cells, column in words if column.base != "category" for word in cells.tokens}
+    notes = []
+    for cells, column in words:
+        if column.base != "category" or cells.token_codes is None or column.n_distinct < 2:
+            continue
+        for word in sorted(_MAY_BE_ANSWERS.intersection(cells.tokens) - usual):
+            n_cell, n_row = int((cells.token_codes == cells.tokens.index(word)).sum()), cells.codes.size
+            option = f"{cells.name}={word}"
+            if n_cell >= max(_LEAST_WORDS, _WORD_SHARE * n_row):
+                notes.append(
+                    f"{word!r} in column {cells.name!r} is read as missing, in {n_cell:,} of {n_row:,} rows (if it is "
+                    f"an answer, keep_na={option!r}, or --keep-na {shlex.quote(option)}, keeps it)"
+                )
+    return notes
+
+
+_MAY_BE_ANSWERS = frozenset({"N/A", "n/a"})
+_LEAST_WORDS, _WORD_SHARE = 10, 0.1
+"""Cells that hold such a word, and their share, from which it may be an answer as others are."""
 
 
 def _exclude(cells: Cells, override: Override, decided: _Decided) -> None:

@@ -329,9 +329,10 @@ def test_blanks_that_may_say_none_are_told():
         "cars": cars.astype(float),
         "garage": np.where(cars == 0, "", np.char.add("kind ", (kind % 2).astype(str))),
         "pool": np.where(np.arange(N) % 19, "", "yes"),
+        "crossed": np.where(kind < 3, "x", ""),
         "fence": np.where(kind == 3, "", np.char.add("type ", (cars % 3).astype(str))),
     }
     looked = {column.name: column.look_at for column in answered(columns)}
     assert looked["garage"] == ("blank if cars = 0",)
-    assert looked["pool"] == ("constant", "blank: none?")
+    assert looked["pool"] == looked["crossed"] == ("blank: none?", "constant")
     assert not looked["fence"]

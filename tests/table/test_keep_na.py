@@ -54,3 +54,18 @@ def test_a_filled_table_has_the_word_where_it_stood(csv, tmp_path):
 def test_a_word_that_is_a_label_anyway_is_refused(csv):
     with pytest.raises(TableError, match=r"'none'.*labels already"):
         bj.read_table(csv, keep_na="none")
+
+
+WORDS = {"many": (10, 30, ""), "few": (4, 96, ""), "as in numbers": (10, 30, "n/a")}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_not_applicable_is_told_where_it_may_be_an_answer(case, recwarn):
+    n_word, n_label, number = WORDS[case]
+    outcome = ["n/a"] * n_word + ["home", "ward", "ICU"] * (n_label // 3)
+    size = [number, *(f"{k * k % 17}.5" for k in range(len(outcome) - 1))]
+    assert bj.as_table({"outcome": outcome, "size": size}).schema.columns[0].n_missing == n_word
+    found = [str(one.message) for one in recwarn if "'n/a' in column 'outcome'" in str(one.message)]
+    assert ["10 of 40 rows" in message for message in found] == [True] * (case == "many")
+    bj.as_table({"outcome": outcome, "size": size}, na="outcome=n/a")
+    assert len(recwarn) == (case == "many")
