@@ -20,14 +20,21 @@ from bayesjpt.numerics.jit import kernel
 
 
 @kernel
-def _on_grid(x, lower, upper, resolution, per_unit):
-    """Return the grid point nearest to x of those between lower and upper, or x where there is none."""
-    number = np.round(x / resolution)
+def _grid_point(number, step, per_unit, offset):
+    """Return a point of a grid."""
+    point = number * step + offset
     # a quotient of whole numbers is the decimal as it is written: 3 / 10 is 0.3, 3 * 0.1 is not
-    point = number / per_unit if per_unit > 0.0 else number * resolution
+    return np.round(point * per_unit) / per_unit if per_unit > 0.0 else point
+
+
+@kernel
+def _on_grid(x, lower, upper, step, per_unit, offset):
+    """Return the grid point nearest to x of those between lower and upper, or x where there is none."""
+    number = np.round((x - offset) / step)
+    point = _grid_point(number, step, per_unit, offset)
     if point < lower or point > upper:
         number += 1.0 if point < lower else -1.0
-        point = number / per_unit if per_unit > 0.0 else number * resolution
+        point = _grid_point(number, step, per_unit, offset)
     # + 0.0 turns -0.0 into 0.0
     return point + 0.0 if lower <= point <= upper else x
 
@@ -44,12 +51,12 @@ def _draw_cells(plan, values, i, log_weight, theta, missing, limits, stack, rng,
             continue
         leaf = walk_slot(plan, log_weight, slot, rng)
         out[column] = leaf_sample(plan, theta, leaf, -np.inf, np.inf, rng)
-        resolution, per_unit = limits[2, column], limits[3, column]
+        step, per_unit, offset = limits[2, column], limits[3, column], limits[4, column]
         fine &= limits[0, column] <= out[column] <= limits[1, column]
         # an atom is its value exactly, on the grid or not
-        if resolution > 0.0 and not plan.leaf_is_atom[leaf]:
+        if step > 0.0 and not plan.leaf_is_atom[leaf]:
             lower, upper = plan.leaf_lower[leaf], plan.leaf_upper[leaf]
-            out[column] = _on_grid(out[column], lower, upper, resolution, per_unit)
+            out[column] = _on_grid(out[column], lower, upper, step, per_unit, offset)
     return fine
 
 
@@ -68,11 +75,11 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
         Number of the draw whose distribution each row is completed from.
     n_block : int
         Rows that are evaluated together.
-    limits : float64 (4, n_column)
+    limits : float64 (5, n_column)
         First, the lowest and highest value of each column: rows with a drawn value outside are drawn anew, so that the
         others are exact given that none lies there. Then the grid that drawn values are rounded to, inside the cells of
-        their leaves: its width (0 leaves them as they are), and its points per user's unit where that is a whole number
-        (0 elsewhere), so that decimals come out as they are written.
+        their leaves: its width (0 leaves them as they are), the recorded numbers per user's unit where that is a whole
+        number (0 elsewhere), so that decimals come out as they are written, and a point of the grid.
     max_tries : int
         The last of so many is kept whatever it is.
     rng : numpy.random.Generator

@@ -18,7 +18,7 @@ def complete_rows(plan, values, missing, log_weight, theta, limits, n_block, max
     values, missing : float64 and bool (n_row, n_column)
         Missing cells hold any valid value.
     log_weight, theta : float64 (n_edge,), (n_theta,)
-    limits : float64 (4, n_column)
+    limits : float64 (5, n_column)
         As in `bayesjpt.kernels.draws.draw_missing`.
     n_block, max_tries : int
     rng : numpy.random.Generator

@@ -52,8 +52,8 @@ def gap_labels(names: Sequence[str], missing: np.ndarray) -> list[str]:
 
 
 def cell_limits(schema: Schema) -> np.ndarray:
-    """Return float64 (4, n_column): least and largest value of missing cells, and no grid."""
-    return np.vstack([possible_values(schema), np.zeros((2, len(schema)))])
+    """Return float64 (5, n_column): least and largest value of missing cells, and no grid."""
+    return np.vstack([possible_values(schema), np.zeros((3, len(schema)))])
 
 
 def checked_cells(name: str, cells: np.ndarray, missing: np.ndarray) -> np.ndarray:

@@ -288,15 +288,18 @@ def why_between_steps(union: Sequence[Box], schema: Schema) -> str | None:
             column = schema.columns[position]
             if column.base != "integer" or column.step == 1.0 or column.levels:
                 continue
+            first = np.ceil((intervals[:, 0] - column.offset) / column.step)
             narrow = (np.ceil(intervals[:, 1]) - np.floor(intervals[:, 0]) < column.step - 1.0) & (
-                np.floor(intervals[:, 1] / column.step) == np.ceil(intervals[:, 0] / column.step)
+                np.floor((intervals[:, 1] - column.offset) / column.step) == first
             )
             if narrow.any():
-                value = np.ceil(intervals[narrow, 0][0] / column.step) * column.step
+                value = first[narrow][0] * column.step + column.offset
                 lo = value - np.ceil(column.step / 2.0) + 1.0
                 name = rendered_name(column.name)
+                steps = f"{column.offset:.17g} + " if column.offset else ""
+                steps += f"multiples of {column.step:.17g}"
                 return (
-                    f"column {column.name!r} held multiples of {column.step:.17g} alone, others have a share in the "
+                    f"column {column.name!r} held {steps} alone, others have a share in the "
                     f"model: ask for {name} between {lo:.17g} and {lo + column.step - 1.0:.17g}"
                 )
     return None

@@ -49,18 +49,20 @@ def as_rng(rng: object) -> np.random.Generator:
 
 
 def grid(schema: Schema) -> np.ndarray:
-    """Return float64 (2, n_column): resolution of real columns with a recording grid, points per unit.
+    """Return float64 (3, n_column): the step of the grid of each column, recorded numbers per unit, offset of the grid.
 
-    The former is the step of integer columns that have one, and 0 elsewhere.
+    The step is that which values keep, or the resolution of real columns with a recording grid, and 0 elsewhere.
 
-    The latter is 0 where it is no whole number. Numbers of grid points divided by it are decimals as people write them.
+    Recorded numbers per unit are 0 where they are no whole number. Whole numbers divided by them are decimals as
+    people write them.
     """
     resolution = np.array([_width(column) for column in schema])
     with np.errstate(divide="ignore"):
         per_unit = np.where(resolution > 0.0, 1.0 / np.where(resolution > 0.0, resolution, 1.0), 0.0)
     whole = np.round(per_unit)
     is_whole = (whole > 0.0) & (np.abs(per_unit - whole) < _WHOLE * whole)
-    return np.array([resolution, np.where(is_whole, whole, 0.0)])
+    step = np.array([column.step if column.offset else width for column, width in zip(schema, resolution, strict=True)])
+    return np.array([step, np.where(is_whole, whole, 0.0), [column.offset for column in schema]])
 
 
 def _width(column: Column) -> float:
@@ -71,9 +73,9 @@ def _width(column: Column) -> float:
 
 
 def limits_of(schema: Schema, *, bounds: np.ndarray | None, recorded: bool) -> np.ndarray:
-    """Return the limits, float64 (4, n_column), of drawn values: bounds (2, n_column), or none, and their grid."""
+    """Return the limits, float64 (5, n_column), of drawn values: bounds (2, n_column), or none, and their grid."""
     free = np.array([[-np.inf], [np.inf]]).repeat(len(schema), axis=1)
-    on_grid = grid(schema) if recorded else np.zeros((2, len(schema)))
+    on_grid = grid(schema) if recorded else np.zeros((3, len(schema)))
     return np.vstack([free if bounds is None else bounds, on_grid])
 
 
@@ -149,7 +151,7 @@ def complete(
     draw : int64 (n_row,)
         The draw that each row is completed from.
     rng : numpy.random.Generator
-    limits : float64 (4, n_column)
+    limits : float64 (5, n_column)
         As in `bayesjpt.kernels.draws.draw_missing`.
     one_row : bool
         Whether the rows are one row given over and over, for the words of errors.

@@ -279,13 +279,14 @@ def _near_training(column: Column) -> np.ndarray:
 def _rounded(post: Posterior, number: int, x: np.ndarray, recorded: bool) -> np.ndarray:
     """Return expectations as values of their column: whole numbers of integers, grid points where `recorded`."""
     column = post.schema.columns[number]
-    resolution, per_unit = grid(post.schema)[:, number]
+    step, per_unit, offset = grid(post.schema)[:, number]
     if column.base == "integer":
-        unit = resolution if recorded and resolution else 1.0
-        return np.clip(np.round(x / unit) * unit, *column.support) + 0.0  # no negative zero
-    if not recorded or resolution == 0.0:
+        unit, begin = (step, offset) if recorded and step else (1.0, 0.0)
+        return np.clip(np.round((x - begin) / unit) * unit + begin, *column.support) + 0.0  # no negative zero
+    if not recorded or step == 0.0:
         return x
-    return (np.round(x / resolution) / per_unit if per_unit else np.round(x / resolution) * resolution) + 0.0
+    points = np.round((x - offset) / step) * step + offset
+    return (np.round(points * per_unit) / per_unit if per_unit else points) + 0.0
 
 
 def label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:

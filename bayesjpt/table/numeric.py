@@ -83,11 +83,16 @@ def integer(view: Cells, reason: str, override: Override) -> Column:
     few = _has_levels(view, counts)
     column = _numbers(view, "integer", reason, override)
     mean, deviation = resolution.mean_and_deviation(view.distinct, counts)
-    step = resolution.whole_step(view.distinct)
+    step, offset = resolution.whole_step(view.distinct), 0.0
+    note = f"; all are multiples of {step:.0f}" if step > 1.0 else ""
+    wider, begin = resolution.steps_apart(view.distinct, 1.0)
+    if wider > step:
+        step, offset, note = wider, begin, f"; all are multiples of {wider:.0f} apart"
     return replace(
         column,
         step=step,
-        reason=f"{column.reason}; all are multiples of {step:.0f}" if step > 1.0 else column.reason,
+        offset=offset,
+        reason=f"{column.reason}{note}",
         mean_without_atoms=mean,
         deviation_without_atoms=deviation,
         levels=tuple(view.distinct.tolist()) if few else (),
@@ -127,9 +132,14 @@ def real(view: Cells, reason: str, override: Override) -> Column:
     kept = ~found if not found.all() else found
     median, spread, _ = resolution.summarise(distinct[kept], counts[kept])
     width, note = _grid(view, kept)
+    step, offset = (0.0, 0.0) if is_few else resolution.steps_apart(distinct, width)
+    if step:
+        steps = resolution.moment_text(step).replace("the ", "1 ") if view.stored == "datetime" else f"{step:g}"
+        notes.append(f"all are multiples of {steps} apart")
     has_grid, width = width > 0.0, width or resolution.fallback(distinct[kept], spread)
     if override.resolution is not None and override.resolution != width:
         has_grid, width, note = True, override.resolution, f"resolution as {override.source} says"
+        step, offset, notes = 0.0, 0.0, [one for one in notes if " apart" not in one]
     if max(spread, width) < LEAST_UNIT:
         raise SchemaError(
             f"column {view.name!r} holds numbers that differ by {max(spread, width):.0e}",
@@ -147,6 +157,8 @@ def real(view: Cells, reason: str, override: Override) -> Column:
         deviation_without_atoms=deviation,
         resolution=width,
         has_grid=has_grid,
+        step=step or 1.0,
+        offset=offset,
         location=median if override.location is None else override.location,
         scale=max(spread, width) if override.scale is None else override.scale,
         atoms=atoms,

@@ -166,6 +166,28 @@ def whole_step(distinct: np.ndarray) -> float:
     return float(step) if step > 1 and _is_no_chance(step, distinct) else 1.0
 
 
+def steps_apart(distinct: np.ndarray, width: float) -> tuple[float, float]:
+    """Return (step, offset) of numbers on a grid of some width that lie several widths apart; (0, 0) for others.
+
+    The offset is the least point above 0 of the coarser grid: .99 of prices, a Monday.
+
+    Examples
+    --------
+    >>> steps_apart(np.array([1.99, 2.99, 4.99, 8.99, 9.99]), 0.01), steps_apart(np.array([0.25, 0.5, 1.25]), 0.01)
+    ((1.0, 0.99), (0.0, 0.0))
+    """
+    if not 0.0 < width < math.inf or np.abs(distinct).max() > defaults.LARGEST_INTEGER * width:
+        return 0.0, 0.0
+    numbers = np.rint(distinct / width)
+    if not np.allclose(numbers * width, distinct, rtol=GRID_TOLERANCE, atol=1e-6 * width):
+        return 0.0, 0.0
+    apart = (numbers - numbers[0]).astype(np.int64)
+    n_unit = int(np.gcd.reduce(apart))
+    if n_unit < 2 or not _is_no_chance(n_unit, apart):
+        return 0.0, 0.0
+    return n_unit * width, (int(numbers[0]) % n_unit or n_unit) * width
+
+
 def _is_no_chance(n_unit: int, distinct: np.ndarray) -> bool:
     """Return whether different values would hardly all be multiples of so many units were they not recorded so.
 
@@ -179,11 +201,15 @@ def moment_text(width: float) -> str:
 
     Examples
     --------
-    >>> [moment_text(1.0 / n) for n in (1, 24, 144, 86_400, 864_000)]
-    ['the day', 'the hour', '10 minutes', 'the second', '100 milliseconds']
+    >>> [moment_text(1.0 / n) for n in (1, 24, 144, 86_400, 864_000)], moment_text(1.5)
+    (['the day', 'the hour', '10 minutes', 'the second', '100 milliseconds'], '36 hours')
     """
     names = ("day", "hour", "minute", "second", "millisecond", "microsecond")
-    part, name = next((part, name) for part, name in zip(_DAY_PARTS, names, strict=True) if part <= width * 1.000_001)
+    part, name = next(
+        (part, name)
+        for part, name in zip(_DAY_PARTS, names, strict=True)
+        if width / part > 0.5 and abs(width / part - round(width / part)) < 1e-6 * width / part
+    )
     n_unit = round(width / part)
     return f"the {name}" if n_unit == 1 else f"{n_unit} {name}s"
 

@@ -23,7 +23,7 @@ from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
 BASES = ("real", "integer", "category")
-FORMAT = 8
+FORMAT = 9
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -53,6 +53,10 @@ class Column:
     step : float
         Of an integer column, the number of which all training values are multiples, beyond chance; otherwise 1. Drawn
         values are rounded to it.
+    offset : float
+        Where all training values lie in steps beyond chance, but not at their multiples, or in steps of many recorded
+        numbers (prices at .99, Mondays): the least point above 0 of the grid with that `step`, in any column of
+        numbers or dates. Otherwise 0.
     location, scale : float
         Units used inside: real families see (x - location) / scale, positive ones x / scale.
     mean, minimum, maximum : float
@@ -90,6 +94,7 @@ class Column:
     resolution: float = 1.0
     has_grid: bool = True
     step: float = 1.0
+    offset: float = 0.0
     location: float = 0.0
     scale: float = 1.0
     mean: float = 0.0
@@ -323,6 +328,7 @@ _ADDED: dict[int, dict[str, Any]] = {
     5: {"notation": None, "is_yes_no": False},
     6: {"other": True},
     8: {"step": 1.0},
+    9: {"offset": 0.0},
 }
 """What columns hold since each format, with the defaults that those of older ones get."""
 

@@ -256,7 +256,7 @@ def test_other_things_in_place_of_generators_are_refused(post):
 def test_grid_points_per_unit_are_whole_or_none(rng):
     columns = (ex.REAL, ex.with_resolution(ex.REAL, 0.05), ex.with_resolution(ex.REAL, 0.03), ex.COUNT)
     columns += (ex.with_resolution(ex.REAL, 20.0),)
-    resolution, per_unit = grid(ex.make_table(columns, 1, rng).schema)
+    resolution, per_unit, _ = grid(ex.make_table(columns, 1, rng).schema)
     assert resolution.tolist() == [0.1, 0.05, 0.03, 0.0, 20.0]
     assert per_unit.tolist() == [10.0, 20.0, 0.0, 0.0, 0.0]
 
@@ -271,3 +271,25 @@ def test_times_of_day_are_drawn_within_a_day(rng):
     within = post.sample(2000, rng=rng)
     assert within.values[0].max() <= 1439.0
     assert within.to_frame()["at"].min().hour >= 18
+
+
+def test_draws_keep_the_steps_of_their_column_where_these_begin_off_zero(rng):
+    n = 200
+    days = np.datetime64("2024-01-01") + 7 * rng.integers(0, 60, n)
+    frame = pd.DataFrame(
+        {
+            "price": rng.integers(1, 60, n) + 0.99,
+            "list": 100 * rng.integers(1, 400, n) + 99,
+            "week": days.astype("datetime64[us]"),
+            "arrival": (days + rng.integers(0, 24, n).astype("timedelta64[h]")) + np.timedelta64(50, "m"),
+        }
+    )
+    table = bj.as_table(frame)
+    post = bj.fit(table, seed=1, n_structures=1, chains=1, tune=5, draws=5, progress=False)
+    drawn = post.sample(100, rng=1).to_frame()
+    assert (drawn["price"] % 1.0).round(2).eq(0.99).all()
+    assert (drawn["list"] % 100 == 99).all()
+    assert (drawn["week"].dt.day_name() == "Monday").all()
+    assert (drawn["arrival"].dt.minute == 50).all()
+    with pytest.warns(bj.BayesjptWarning, match=r"99 \+ multiples of 100 alone.*between 550 and 649"):
+        post.probability("list = 599")

@@ -114,7 +114,7 @@ pools = st.one_of(
 
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(st.dictionaries(storable, pools, min_size=1, max_size=3), st.integers(0, 99))
-@pytest.mark.filterwarnings("ignore:constant columns", "ignore:read as missing")
+@pytest.mark.filterwarnings("ignore:constant columns", "ignore:read as missing", "ignore:.*is read as missing")
 def test_an_unedited_document_decides_any_table_as_before(columns, seed):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({name: [pool[i] for i in rng.integers(len(pool), size=80)] for name, pool in columns.items()})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayesjpt.table import resolution
 from bayesjpt.table.cells import MICROSECONDS_PER_DAY
-from bayesjpt.table.resolution import moment_grid, whole_step
+from bayesjpt.table.resolution import moment_grid, steps_apart, whole_step
 
 RELATIVE = 1e-12
 
@@ -155,3 +155,18 @@ def test_few_times_that_may_be_on_a_grid_by_chance_keep_their_unit():
 )
 def test_whole_numbers_have_the_step_that_divides_all_unless_it_may_be_chance(values, step):
     assert whole_step(np.array(values, float)) == step
+
+
+@pytest.mark.parametrize(
+    ("values", "width", "found"),
+    [
+        (np.arange(6) + 0.99, 0.01, (1.0, 0.99)),
+        (np.arange(0.25, 5.0, 0.25), 0.01, (0.25, 0.25)),
+        (19_723.0 + 7.0 * np.arange(6), 1.0, (7.0, 4.0)),  # 2024-01-01 and five Mondays more
+        (19_719.0 + 7.0 * np.arange(6), 1.0, (7.0, 7.0)),  # Thursdays, as 1970-01-01 was
+        (np.array([0.5, 1.5, 2.5]), 0.1, (0.0, 0.0)),
+        (np.array([1.0, 2.0, 4.5, 7.5, 9.0, 9.1]), 0.1, (0.0, 0.0)),
+    ],
+)
+def test_values_that_lie_several_widths_apart_have_a_step_and_an_offset(values, width, found):
+    assert steps_apart(values, width) == pytest.approx(found)
