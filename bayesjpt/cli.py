@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import inspect
 import sys
 import warnings
 from collections.abc import Iterator
@@ -277,6 +278,11 @@ def fit(
     of_experts |= {"branches": branches, "step": step, "series": series}
     if learner == cli_experts.LEARNER:
         others = {"checkpoint": checkpoint, "resume": resume, "families": families, "time": time, "workers": workers}
+        # those with a default are known to be asked for where they differ from it
+        ensemble = {"structures": structures, "weights": weights, "thin": thin}
+        ensemble |= {"prior": prior, "type_prior": type_prior, "sampler": sampler}
+        usual = inspect.signature(fit).parameters
+        others |= {name: value for name, value in ensemble.items() if value != usual[name].default}
         others |= {cli_learners.FLAGS[name].removeprefix("--"): value for name, value in of_learner.items()}
         cli_experts.check_learner(learner, others)
         of_experts |= {

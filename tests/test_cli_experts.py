@@ -122,6 +122,16 @@ def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, "--target", "y", "--quiet")
     assert "--depth" in refused(capfd, "fit", csv, "-o", fit, "--depth", "0", "--quiet")
     assert "--min-rows" in refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--min-rows", "5")
+    for option, value in {
+        "--structures": "4",
+        "--weights": "stacking",
+        "--thin": "2",
+        "--prior": "abda",
+        "--type-prior": "columns",
+        "--sampler": "collapsed",
+    }.items():
+        text = refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", option, value)
+        assert f"{option} does not go with --learner experts" in text
     text = refused(capfd, "fit", csv, "-o", fit, *SHORT, "--target", "y", "--time", "30")
     assert "--time does not go with --learner experts; expected options of one learner" in text
     assert "no limit of time" in text
