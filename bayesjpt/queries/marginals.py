@@ -15,6 +15,7 @@ from bayesjpt.defaults import INTERVAL
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
 from bayesjpt.queries.boxes import Box
+from bayesjpt.queries.column_summary import value_text
 from bayesjpt.queries.differences import rounded
 from bayesjpt.queries.distribution import mean_quantiles
 from bayesjpt.queries.given import box_log_probability
@@ -27,6 +28,9 @@ SHOWN_RANGE = (0.005, 0.995)
 
 _N_DRAW = 50
 """Draws that the ends of a picture are found from: a picture is as good with ends a little off."""
+
+_ALL_DIGITS = 15
+"""Digits of a rounded number, all of which are shown."""
 
 _ENDS = (0.5 - 0.5 * INTERVAL, 0.5 + 0.5 * INTERVAL)
 
@@ -158,7 +162,9 @@ def summaries(post: Posterior, axes: Sequence[Axis], masses: Sequence[tuple[np.n
             mean = cells.mean(axis=0)
             out.append(f"{axis.labels[int(mean.argmax())]} {mean.max():.0%}")
         else:
-            lo, hi, *_ = rounded(column, [*deciles[axis.name], axis.edges[0], axis.edges[-1]])
-            ends = [column.text(end) for end in (lo, hi)]
+            least, largest = deciles[axis.name]
+            # as many digits as this part needs, be the column wide, but no more than the table has
+            lo, hi, _ = rounded(column, [least, largest, least + 20.0 * column.resolution])
+            ends = [value_text(column, end, _ALL_DIGITS) for end in (lo, hi)]
             out.append(" to ".join(ends) if lo != hi else ends[0])
     return out

@@ -158,6 +158,17 @@ def test_text_has_a_line_for_each_node(view):
         assert [line for line in lines if line.endswith(f"─ {node.condition}  {percents(node)}")]
 
 
+def test_numbers_of_a_narrow_part_of_a_wide_column_have_the_digits_they_need(rng):
+    x = np.concatenate([rng.uniform(-0.5, 0.5, 300), rng.uniform(50.0, 90.0, 300)]).round(2)
+    table = bj.as_table(pd.DataFrame({"x": x, "half": np.repeat(["a", "b"], 300)}))
+    post = bj.fit(table, learner="jpt", min_rows=0.4, n_structures=1, draws=5, tune=5, chains=1, seed=1, progress=False)
+    lines = str(post.tree(columns=["x"])).splitlines()
+    told = [line.split("  ")[-1] for line in lines if " to " in line and "%" not in line]
+    low, high = sorted(tuple(map(float, text.split(" to "))) for text in told)
+    assert low == pytest.approx((-0.4, 0.4), abs=0.06)  # it was 0
+    assert high == pytest.approx((54.0, 86.0), abs=4.0)
+
+
 def test_dot_quotes_names(view):
     lines = view.to_dot().splitlines()
     assert sum("->" in line for line in lines) == len(view.data.nodes) - 1
