@@ -83,6 +83,14 @@ def test_each_planted_difference_is_found_and_told(rng):
     assert found.parts
 
 
+def test_rows_differ_at_least_as_surely_as_a_column(rng):
+    one, other = (pd.DataFrame({c: rng.normal(m * (c == "y"), 1.0, 150) for c in "uvwxy"}) for m in (0.0, 0.8))
+    found = bj.compare(one, other)
+    assert found.differing == ("y",)
+    assert found.together is not None
+    assert found.together >= found["y"].probability
+
+
 def test_what_hangs_together_is_found_where_no_column_differs(rng):
     one = pd.DataFrame(rng.normal(size=(600, 2)), columns=["u", "v"])
     other = pd.DataFrame(rng.multivariate_normal([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], 600), columns=["u", "v"])

@@ -201,8 +201,12 @@ def compare(
     alike = {name: at_one_rounding(*found) for name, found in cells.items()}
     cells = {name: (found.first, found.second) for name, found in alike.items()}
     together, parts, n_copied = _together(cells, [table.n_row for table in both], np.random.default_rng(seed))
+    columns = tuple(_rounded(_compared(name, *cells[name]), found) for name, found in alike.items())
+    if together is not None:  # rows differ where a column does, which halves of them may not show
+        found = [max(column.probability, column.missing) for column in columns if column.verdict == "differs"]
+        together = max([together, *found])
     return TableComparison(
-        columns=tuple(_rounded(_compared(name, *cells[name]), found) for name, found in alike.items()),
+        columns=columns,
         together=together,
         parts=parts,
         only_first=tuple(sorted(known[0] - known[1])),
