@@ -86,7 +86,11 @@ def kinds_of(kind: list[str] | None) -> dict[str, str] | None:
             raise BayesjptError(
                 f"--kind {name}{sign}{base}", "COLUMN=real, integer, date, category, ordinal, nominal or excluded"
             )
-    return {name: base for name, _, base in pairs} or None
+    kinds: dict[str, str] = {}
+    for name, _, base in pairs:
+        if kinds.setdefault(name, base) != base:
+            raise BayesjptError(f"--kind {name}={kinds[name]} and --kind {name}={base}", "one kind of each column")
+    return kinds or None
 
 
 def decided_of(kind: list[str] | None, schema: Path | None, closed: bool = False) -> dict[str, Any]:
