@@ -33,6 +33,7 @@ PLACES = {
     "log_probability_up_to": "pymc.logprob.abstract._logcdf",
     "lower_constant": "numba.core.imputils.lower_constant",
     "lower_getattr_generic": "numba.core.imputils.lower_getattr_generic",
+    "make_concrete_template": "numba.core.typing.templates.make_concrete_template",
     "make_initial_point_fn": "pymc.initial_point.make_initial_point_fn",
     "numba_core_rv_funcify": "pytensor.link.numba.dispatch.random.numba_core_rv_funcify",
     "numba_njit": "pytensor.link.numba.dispatch.basic.numba_njit",

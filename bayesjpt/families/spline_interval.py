@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import types
 
 from bayesjpt.families.simplex import SMALLEST
 from bayesjpt.families.spline_basis import bernstein_moments, restrict, rounded_moments
@@ -29,6 +30,7 @@ from bayesjpt.families.spline_layout import (
     ordinates_of,
     tail_reach,
 )
+from bayesjpt.numerics.apart import apart_until_called
 from bayesjpt.numerics.cancellation import logaddexp
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.jit import kernel
@@ -65,12 +67,6 @@ def _overlap(i, lo, hi, breaks):
     width = breaks[i + 1] - breaks[i]
     a, c = max(lo, breaks[i]), min(hi, breaks[i + 1])
     return a, c, (a - breaks[i]) / width, (c - breaks[i]) / width
-
-
-@kernel
-def _basis(constants):
-    """Return breaks and ordinates."""
-    return breaks_of(constants), ordinates_of(constants)
 
 
 @kernel
@@ -117,7 +113,7 @@ def log_mass(lo, hi, theta, constants):
         return 0.0
     if not lo < hi:
         return -np.inf
-    mixed, basis = np.empty(int(constants[ORDER])), _basis(constants)
+    mixed, basis = np.empty(int(constants[ORDER])), (breaks_of(constants), ordinates_of(constants))
     inside = 0.0
     for i in range(int(constants[N_BIN])):
         inside += _bin_mass(i, lo, hi, theta, basis, mixed)
@@ -418,6 +414,7 @@ def _log_tail_top(upper, theta, constants):
     return math.log(max(theta[at], SMALLEST)) + log_tail_level(upper, constants)
 
 
+@apart_until_called(types.float64)
 @kernel
 def mode(lo, hi, theta, constants):
     """Between bins by their largest ordinates, inside one by the roots of the derivative; tails fall from there."""
@@ -473,7 +470,7 @@ def _sample_bin(i, lo, hi, theta, constants, mixed, rng):
 def sample(lo, hi, theta, constants, rng):
     lower, upper = _cells_between(lo, hi, constants)
     n_bin = int(constants[N_BIN])
-    mixed, basis = np.empty(int(constants[ORDER])), _basis(constants)
+    mixed, basis = np.empty(int(constants[ORDER])), (breaks_of(constants), ordinates_of(constants))
     mass = np.zeros(n_bin + 2)
     if lower < upper:
         log_tails = _log_tails(lower, upper, theta, constants)

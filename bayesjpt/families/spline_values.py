@@ -2,13 +2,15 @@
 
 Loops over all rows of a table, with nothing in them that keeps a processor from taking several values at once: bins
 are counted, not searched, and the order is the length of a tuple, known when a loop is compiled, so that loops over it
-are unrolled. One version is compiled for each order.
+are unrolled. One version is compiled for each order that some leaf has.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
+from bayesjpt.numerics.apart import apart_until_called
 from bayesjpt.numerics.counter_rng import mix
 from bayesjpt.numerics.jit import kernel
 
@@ -48,6 +50,7 @@ def fill_densities(z, breaks, half, polynomials, order, out):
         _fill_densities(z, breaks, half, polynomials, _ORDERS[5], out)
 
 
+@apart_until_called(types.none)
 @kernel
 def _fill_densities(z, breaks, half, polynomials, orders, out):
     order, n_bin = len(orders), breaks.size - 1
@@ -100,6 +103,7 @@ def fill_splines(z, breaks, half, polynomials, shares, key, order, out):
         _fill_splines(z, breaks, half, polynomials, shares, key, _ORDERS[5], out)
 
 
+@apart_until_called(types.none)
 @kernel
 def _fill_splines(z, breaks, half, polynomials, shares, key, orders, out):
     order, n_bin = len(orders), breaks.size - 1

@@ -24,6 +24,7 @@ from bayesjpt.kernels.scales import apply_scales, draw_scales, draw_scales_given
 from bayesjpt.kernels.swaps import Swaps, propose_swaps, swap_rows
 from bayesjpt.kernels.type_prior import draw_type_prior
 from bayesjpt.numerics.borrowed import borrowed, by_address
+from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.counter_rng import sweep_key
 from bayesjpt.numerics.jit import kernel
 
@@ -162,7 +163,8 @@ def run_sweeps(given, concentration, key, first, points, rng, out):
     apply_scales(given.scales, given.base, given.hyper_at, tau, given.hyper)
     for k in range(n_active.size):
         # drawn in place: slice steps start at the parameters of the sweep before
-        log_weight[k + 1], theta[k + 1] = log_weight[k], theta[k]
+        copy_into(log_weight[k], log_weight[k + 1])
+        copy_into(theta[k], theta[k + 1])
         propose_swaps(swaps, rng)
         log_likelihood[k], impossible = allocate(
             # keyed by the sweep's number: the same allocations in one call or in many

@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import types
 
 from bayesjpt.circuit.plan import AS_WHOLE, CONJUGATE, POSITIVE, SLICE, UNIT
 from bayesjpt.families import dispatch
 from bayesjpt.families.record import INVALID, OK
-from bayesjpt.numerics.apart import apart
+from bayesjpt.numerics.apart import apart_until_called
 from bayesjpt.numerics.copying import copy_into
 from bayesjpt.numerics.draw import draw_dirichlet_inside
 from bayesjpt.numerics.jit import kernel
@@ -118,7 +119,7 @@ def _draw_conjugate(family, stats, hyper, constants, theta, cell, rng):
     return OK if draw_dirichlet_inside(hyper, stats, inside, theta, rng) else INVALID
 
 
-@apart
+@apart_until_called(types.int64)
 @kernel
 def draw_on_cell(family, update, space, stats, hyper, constants, theta, cell, rng):
     """Replace the parameters of a truncated leaf by a draw from, or a step that leaves invariant, their conditional.
@@ -173,7 +174,7 @@ def _accept(family, old, constants, theta, cell, rng):
         copy_into(old, theta)
 
 
-@apart
+@apart_until_called(types.int64)
 @kernel
 def draw_from_values_on_cell(family, z, count, hyper, constants, theta, cell, rng):
     """Do what `draw_on_cell` does for a family that draws from values, through `METROPOLIS`."""

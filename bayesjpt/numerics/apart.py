@@ -8,7 +8,8 @@ once, for itself. Its callers ask for it by name when they first come to the cal
              --- place: address, from then on
 
 The name stands in the caller's code, so a caller from the disk cache finds what it needs in any process. The price is
-that of a call; what is apart works on whole blocks.
+that of a call; what is apart works on whole blocks. A caller has to know what it gets: a kernel that says so is not
+even compiled before it is called, for what most tables do not come to.
 """
 
 from __future__ import annotations
@@ -35,17 +36,33 @@ _NAMED = {kind.name: kind for kind in (types.boolean, types.npy_rng)}
 
 def apart[Function: Callable](function: Function) -> Function:
     """Let other kernels call a kernel by its address; above `bayesjpt.numerics.jit.kernel`."""
+    return apart_until_called(None)(function)
+
+
+def apart_until_called(result: types.Type | None) -> Callable:
+    """Let other kernels call a kernel by its address, and compile it when it is first called, not with its callers.
+
+    Parameters
+    ----------
+    result : numba.types.Type, optional
+        What the kernel returns; None: what it is compiled to return, so that it is compiled with its callers.
+    """
+    return functools.partial(_set_apart, result)
+
+
+def _set_apart[Function: Callable](returns: types.Type | None, function: Function) -> Function:
     if getattr(config, "DISABLE_JIT", False):
         return function
     dispatcher = cast("Any", function)
+    dispatcher.returns = returns
     keys: dict[tuple[types.Type, ...], object] = {}
 
     def key_of(arguments: tuple[types.Type, ...]) -> object:
         """Return what numba looks up the code of a call by."""
         if arguments not in keys:
-            found = dispatcher.overloads[arguments].signature
+            result = returns or dispatcher.overloads[arguments].signature.return_type
             keys[arguments] = object()
-            call = _call(dispatcher.py_func, found.return_type, arguments)
+            call = _call(dispatcher.py_func, result, arguments)
             dispatcher.targetctx.insert_func_defn([(call, keys[arguments], arguments)])
         return keys[arguments]
 
@@ -95,8 +112,13 @@ llvm.add_symbol(_SYMBOL, ctypes.cast(_find, ctypes.c_void_p).value)
 
 @functools.cache
 def _address_of(text: bytes) -> int:
-    module, name, arguments = json.loads(text)
-    return getattr(importlib.import_module(module), name).address(tuple(map(_to_type, arguments)))
+    module, name, of = json.loads(text)
+    kernel, arguments = getattr(importlib.import_module(module), name), tuple(map(_to_type, of))
+    address = kernel.address(arguments)
+    result = types.unliteral(kernel.overloads[arguments].signature.return_type)
+    if kernel.returns not in (None, result):
+        raise TypeError(f"{module}.{name} returns {result}, not {kernel.returns}")
+    return address
 
 
 def _to_text(kind: Any) -> Any:

@@ -28,6 +28,7 @@ from bayesjpt.internals import (
     JITCodeLibrary,
     compile_result,
     global_compiler_lock,
+    make_concrete_template,
 )
 
 
@@ -142,6 +143,7 @@ class KernelDispatcher(CPUDispatcher):
         super().__init__(py_func, locals, targetoptions, pipeline_class)
         self._compiler._customize_flags = _Flags
         self._called: list[Any] = []  # numba's table of what Python calls holds no references
+        self.returns: types.Type | None = None  # where it is said, callers do not compile it
 
     def get_call_template(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
         """Let callers share the code for arguments that differ in nothing that it depends on.
@@ -152,7 +154,12 @@ class KernelDispatcher(CPUDispatcher):
         time went there, and a third of that of all tests. What Python calls a kernel with keeps its own type.
         """
         named = {name: _common_type(kind) for name, kind in kws.items()}
-        return super().get_call_template(tuple(map(_common_type, args)), named)
+        args = tuple(map(_common_type, args))
+        if self.returns is None:
+            return super().get_call_template(args, named)
+        signature, args = self.fold_argument_types(args, named)
+        name = self.py_func.__name__
+        return make_concrete_template(name, name, [self.returns(*args)]), signature, args, {}
 
     def add_overload(self, cres: Any) -> None:
         """Add the code for some types."""

@@ -117,6 +117,16 @@ def run(tmp_path):
         "@apart\n@kernel\ndef inner(x):\n    return x.sum()\n\n"
         "@kernel\ndef outer(x):\n    return inner(x) + 1.0\n"
     )
+    (tmp_path / "called_late.py").write_text(
+        "from numba import types\n"
+        "from bayesjpt.numerics.apart import apart_until_called\n"
+        "from bayesjpt.numerics.jit import kernel\n\n"
+        "@apart_until_called(types.float64)\n@kernel\ndef inner(x):\n    return 10.0 * x[0]\n\n"
+        "@apart_until_called(types.int64)\n@kernel\ndef wrong(x):\n    return x[0]\n\n"
+        "@kernel\ndef outer(x):\n"
+        "    if x[0] < 0.0:\n        return float(wrong(x))\n"
+        "    return inner(x) + 1.0 if x[0] > 0.0 else 0.0\n"
+    )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(
         [str(tmp_path), *sys.path])}  # fmt: skip
 
@@ -142,3 +152,17 @@ def test_a_callee_that_is_gone_is_an_error_and_no_crash(run):
     found = run("import called_apart\ndel called_apart.inner\n" + program)
     assert found.returncode == 1
     assert "RuntimeError: inner cannot be compiled" in found.stderr
+
+
+def test_a_kernel_that_says_what_it_returns_is_compiled_when_it_is_called(run):
+    program = PROGRAM.format(name="called_late") + "print(outer(1.0 + np.arange(4.0)), compiled)\n"
+    first, second = run(program), run(program)
+    assert first.stdout.splitlines() == ["0.0 ['outer']", "11.0 ['outer', 'inner']"], first.stderr
+    assert second.stdout.splitlines() == ["0.0 []", "11.0 []"], second.stderr
+
+
+def test_a_kernel_that_returns_something_else_than_it_says_is_an_error(run):
+    found = run(PROGRAM.format(name="called_late") + "outer(-np.ones(4))\n")
+    assert found.returncode == 1
+    assert "called_late.wrong returns float64, not int64" in found.stderr
+    assert "RuntimeError: wrong cannot be compiled" in found.stderr
