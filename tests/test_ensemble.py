@@ -10,7 +10,7 @@ import pytest
 
 import bayesjpt as bj
 import bayesjpt.queries.methods  # queries become methods
-from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, SamplingError
+from bayesjpt.errors import BayesjptWarning, CheckpointError, LearnerError, ModelError, SamplingError, SchemaError
 from bayesjpt.fitting import ensemble
 from bayesjpt.fitting.ensemble import Crew, Ensemble
 from bayesjpt.fitting.learning import LearnerFunction
@@ -337,6 +337,10 @@ def test_folder_of_others_is_refused(tmp_path):
         ({"learner": ["mspn", "jpt"], "n_structures": 1}, LearnerError, "2 learners for 1 structure;"),
         ({"learner": []}, LearnerError, "0 learners"),
         ({"learner": ["mspn", "lace"]}, LearnerError, "no learner 'lace'"),
+        ({"learner": None}, LearnerError, "no learner None"),
+        ({"weights": "stacking", "n_structures": 1}, LearnerError, "of one structure; expected several"),
+        ({"families": 3}, SchemaError, "of type int; expected a list of names"),
+        ({"alpha": "x"}, ModelError, "alpha = 'x'; expected a positive number"),
     ],
 )
 def test_what_makes_no_sense_is_refused(table, chosen, error, message):

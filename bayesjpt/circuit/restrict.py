@@ -56,6 +56,8 @@ def restrict_families(schema: Schema, families: Mapping[str, Iterable[str]] | It
 
 def _known(names: Iterable[str]) -> tuple[str, ...]:
     known = [member.name for member in registry.FAMILIES]
+    if not isinstance(names, Iterable):
+        raise SchemaError(f"likelihood families of type {type(names).__name__}", "a list of names")
     names = tuple(dict.fromkeys(names))
     for name in names:
         if name not in known:

@@ -104,7 +104,9 @@ class FitSettings:
         check_learners(self.learners, self.n_structures)
         if self.weights == BOOSTING:
             self._check_boosting()
-        _check_priors(self.prior, self.type_prior, self.sampler)
+        if self.weights == "stacking" and not self.several:
+            raise LearnerError("weights = 'stacking' of one structure", "several structures, or even weights")
+        _check_priors(self)
         if isinstance(self.ess, str) and (self.ess != DRAWN_ESS or self.learners != ["cutset"] or not self.several):
             raise ModelError(f"ess = {self.ess!r}", f"a positive number, or {DRAWN_ESS!r} for several cutset networks")
         if self.checkpoint is not None:
@@ -175,9 +177,9 @@ class FitSettings:
     @cached_property
     def learners(self) -> list[Learner]:
         """Learners that take turns."""
-        if isinstance(self.learner, str) or callable(self.learner):
-            return [self.learner]
-        return list(self.learner)
+        if isinstance(self.learner, Iterable) and not isinstance(self.learner, str):
+            return list(self.learner)
+        return [self.learner]
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -264,17 +266,19 @@ def _check_number(name: str, value: object, least: int) -> None:
         raise SamplingError(f"{name} = {value!r}", f"a whole number of at least {least}")
 
 
-def _check_priors(prior: str, type_prior: str, sampler: str) -> None:
-    """Raise for an unknown name, before any time is spent."""
+def _check_priors(settings: FitSettings) -> None:
+    """Raise for an unknown name or no number, before any time is spent."""
+    from bayesjpt.circuit.priors import check_concentrations
     from bayesjpt.circuit.type_prior import check_type_prior
     from bayesjpt.families import registry
     from bayesjpt.kernels.samplers import check_sampler
 
     priors = [name for name in registry.FAMILIES[0].priors if all(name in f.priors for f in registry.FAMILIES)]
-    if prior not in priors:
-        raise ModelError(f"no prior {prior!r}", f"one of {', '.join(priors)}")
-    check_type_prior(type_prior)
-    check_sampler(sampler)
+    if settings.prior not in priors:
+        raise ModelError(f"no prior {settings.prior!r}", f"one of {', '.join(priors)}")
+    check_type_prior(settings.type_prior)
+    check_sampler(settings.sampler)
+    check_concentrations(gamma=settings.gamma, alpha=settings.alpha)
 
 
 _IN_WORDS = (int, float, str, np.generic)
