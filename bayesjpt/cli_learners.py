@@ -132,7 +132,7 @@ def given_options(learner: str, **options: Any) -> dict[str, Any]:
             if name in given and name not in known:
                 has = [FLAGS[other] for other in of_learners if other in known]
                 raise LearnerError(f"{FLAGS[name]} with --learner {learner}", f"one of {', '.join(has)}")
-    if given.get("min_rows", 0.0) >= 1 and float(given["min_rows"]).is_integer():
+    if float(given.get("min_rows", 0.5)).is_integer():
         given["min_rows"] = int(given["min_rows"])
     if "ess" in given:
         given["ess"] = ess_of(given["ess"])

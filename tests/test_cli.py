@@ -388,7 +388,7 @@ def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, wor
         (["--chains", "0"], ["chains = 0"]),
         (["--cores", "0"], ["cores = 0"]),
         (["--seed", "-1"], ["seed = -1"]),
-        (["--min-rows", "-1"], ["min_rows", "-1.0"]),
+        (["--min-rows", "-1"], ["min_rows is -1", "at least"]),
         (["--min-rows", "2.5"], ["min_rows", "2.5"]),
         (["--min-rows", "0"], ["min_rows"]),
         (["--prior", "flat"], ["'flat'", "default, abda"]),

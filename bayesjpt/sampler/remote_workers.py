@@ -28,6 +28,9 @@ def workers(where: str | int) -> Iterator[Submits]:
     SamplingError
         Where Dask is not installed, there is no such scheduler, or the number makes no sense.
     """
+    text = str(where)
+    if "://" not in text and (not text.isdigit() or int(text) < 1):
+        raise SamplingError(f"workers = {where!r}", "a number from 1, or the address of a scheduler")
     try:
         import dask.config  # pyright: ignore[reportMissingImports] - an extra
         from distributed import Client, LocalCluster  # pyright: ignore[reportMissingImports] - an extra
@@ -36,12 +39,9 @@ def workers(where: str | int) -> Iterator[Submits]:
             "Dask is not installed", "dask[distributed]", "Install it by pip install 'bayesjpt[dask]'."
         ) from error
     with contextlib.ExitStack() as stack:
-        text = str(where)
         if "://" in text:
             address = text
         else:
-            if not text.isdigit() or int(text) < 1:
-                raise SamplingError(f"workers = {where!r}", "a number from 1, or the address of a scheduler")
             with dask.config.set(_QUIET):
                 cluster = LocalCluster(
                     n_workers=int(text), threads_per_worker=1, processes=True, dashboard_address=":0"

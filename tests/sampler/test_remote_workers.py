@@ -16,7 +16,6 @@ from tests.kernels.test_units import BLOCKED, SMALL, a_case, after, bits, sweepe
 
 
 def test_numbers_and_addresses_that_make_no_sense_are_told():
-    pytest.importorskip("distributed", reason="Dask is not installed")
     for where in ("0", "two", "-1"):
         with pytest.raises(SamplingError, match="address of a scheduler"), workers(where):
             pass
