@@ -19,6 +19,7 @@ from bayesjpt.errors import TableError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.header import made_distinct
+from bayesjpt.table.written_dates import zoned_notation
 
 _N_DIGITS = 80
 """Digits of a whole decimal number that are looked at; Arrow's widest has 76."""
@@ -203,8 +204,10 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
         return _labelled_cells(name, series)
     if dtype in (nw.Datetime, nw.Date):
         cells = cells_of.from_floats(name, _days(name, series), "datetime")
-        here = zone is None or zone.upper() in ("UTC", "GMT", "ETC/UTC", "+00:00")
-        return cells if here else replace(cells, note=f"times of column {name!r} are told in UTC, not in {zone}")
+        if zone is None:
+            return cells
+        note = "" if zone.upper() in _UTC else f"times of column {name!r} are told in UTC, not in {zone}"
+        return replace(cells, notation=zoned_notation(cells.distinct), note=note)
     if dtype == nw.Time:
         return text_cells(name, (None if is_missing(value) else value.isoformat() for value in series.to_list()))
     if dtype == nw.Object:
@@ -219,6 +222,7 @@ def _series_cells(name: str, series: nw.Series) -> Cells:
     )
 
 
+_UTC = ("UTC", "GMT", "ETC/UTC", "+00:00")
 _CONVERT = "no numbers, texts, booleans or dates"
 _REMEDIES = {
     "duration": "lengths of time; as numbers they can be modelled, for example their seconds",
@@ -407,10 +411,8 @@ def object_cells(name: str, values: list[Any]) -> Cells:
         )
         rendered = str(values[odd])
         rendered = rendered if len(rendered) <= 40 else f"{rendered[:37]}..."
-        note = (
-            f"column {name!r} mixes kinds ({rendered!r} in row {odd + 1} is no {first}), so its cells are read as texts"
-        )
-        return replace(texts, note=note)
+        found = f"{rendered!r} in row {odd + 1} is no {first}"
+        return replace(texts, note=f"column {name!r} mixes kinds ({found}), so its cells are read as texts")
     present = [None if kind is None else value for kind, value in zip(kinds, values, strict=True)]
     if first == "text":
         return text_cells(name, present)

@@ -15,12 +15,12 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.schema import Column
 from bayesjpt.table.written_dates import DateNotation, iso_notation
 
-type Unit = Literal["D", "m", "s", "us"]
+type Unit = Literal["D", "m", "s", "ms", "us"]
 
-_TICKS: dict[Unit, int] = {"D": 86_400_000_000, "m": 60_000_000, "s": 1_000_000, "us": 1}
+_TICKS: dict[Unit, int] = {"D": 86_400_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds of each unit to which dates are told, as `numpy.datetime_as_string` calls it, the longest first."""
 
-_UNIT: dict[str, Unit] = {"": "D", "%H:%M": "m", "%H:%M:%S": "s", "%H:%M:%S.%f": "us"}
+_UNIT: dict[str, Unit] = {"": "D", "%H:%M": "m", "%H:%M:%S": "s", "%H:%M:%S.%L": "ms", "%H:%M:%S.%f": "us"}
 _DAY = "%Y-%m-%d"
 
 

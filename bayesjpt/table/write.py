@@ -120,8 +120,10 @@ def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -
     made = dict(zip(filled.names, zip(filled.schema, filled.values, ~observed, strict=True), strict=True))
     names, columns = [], []
     for cells in (cells_of.with_tokens(one, one.tokens) for one in read):  # NA stays where nothing is filled in
-        labels = np.array([*cells_of.labels_of(cells), ""], object)
-        cell_texts = labels[cells.codes].tolist()
+        written = cells_of.labels_of(cells)
+        if cells.stored == "datetime" and cells.notation is not None:  # moments with a zone, of no file of text
+            written = [cells.notation.text(value) for value in cells.distinct.tolist()]
+        cell_texts = np.array([*written, ""], object)[cells.codes].tolist()
         if cells.name in made:
             column, values, missing = made[cells.name]
             column = written_as(column, cells_of.labels_of(cells) if cells.stored == "text" else ())
@@ -164,6 +166,8 @@ def typed(table: Table) -> Any:
             cells = zip(texts(column, table.values[position]), table.observed[position].tolist(), strict=True)
             written = pa.array([text if seen else None for text, seen in cells], pa.string())
             frame = frame.set_column(position, column.name, written)
+        elif column.dtype == "datetime" and isinstance(column.notation, DateNotation) and column.notation.has_zone:
+            frame = frame.set_column(position, column.name, frame.column(position).cast(pa.timestamp("us", "UTC")))
     return frame
 
 

@@ -54,6 +54,7 @@ _MONTH = re.compile(
 )
 _YEAR_MONTH = re.compile(r"(?P<y>\d{4})(?P<s>[/-])(?P<m>\d{2})")
 _CLOCK = re.compile(_TIME)
+_MICROSECOND = re.compile(r":\d\d[.,]\d{4}")
 ORDERS = ("ymd", "dmy", "mdy")
 DIGITS, EPOCH = "digits", "epoch"
 COUNTED = (DIGITS, EPOCH)
@@ -63,8 +64,7 @@ _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _EPOCHS = (31_536_000.0, 4_102_444_800.0)
 """Seconds since 1970 of the years 1971 to 2100, between which counts lie: so one number has one unit, and none that is
 written as 20240131 is a count."""
-_MARKS = re.compile(r"%[YymneBbdHklMSfpz]")
-_PATTERN = re.compile(r"(?:%[YymneBbdHkIlMSfpz]|[^%])*")
+_PATTERN = re.compile(r"(?:%[YymneBbdHkIlMSLfpz]|[^%])*")
 _MICROSECONDS = 1e6
 _DAY_SECONDS = 86_400.0
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -82,7 +82,7 @@ class DateNotation:
         ``digits`` for 20241231, ``epoch`` for a count since 1970.
     pattern : str
         Of a count its unit, ``s``, ``ms``, ``us`` or ``ns``. Otherwise as of ``strftime``; ``%e``, ``%n``, ``%k``,
-        ``%l`` are day, month and hour (of 24 and 12) without a zero before.
+        ``%l`` are day, month and hour (of 24 and 12) without a zero before, ``%L`` milliseconds.
     language : str
         Of the names of months.
     """
@@ -103,6 +103,11 @@ class DateNotation:
         if self.order != "clock":
             return None
         return _DAY_SECONDS if "%S" in self.pattern else _DAY_SECONDS / 60.0
+
+    @property
+    def has_zone(self) -> bool:
+        """Whether moments are written with their zone, which is UTC."""
+        return "%z" in self.pattern
 
     def value(self, text: str) -> float | None:
         """Return the days since 1970-01-01 (of times the minutes, or seconds, since midnight) that a text spells.
@@ -145,7 +150,8 @@ class DateNotation:
             return str(round(value * _DAY_SECONDS * _TICKS[self.pattern]))
         if not math.isfinite(value):
             return str(value)
-        ticks = round(value / (self.day_length or 1.0) * 86_400 * _MICROSECONDS)
+        tick = 1_000 if "%L" in self.pattern else 1
+        ticks = round(value / (self.day_length or 1.0) * _DAY_SECONDS * _MICROSECONDS / tick) * tick
         try:
             moment = _EPOCH + datetime.timedelta(microseconds=ticks)
         except OverflowError:
@@ -158,6 +164,7 @@ class DateNotation:
             "%n": f"{moment.month}", "%d": f"{moment.day:02}", "%e": f"{moment.day}", "%B": name, "%b": name[:3],
             "%H": f"{moment.hour:02}", "%k": f"{moment.hour}", "%I": f"{half:02}", "%l": f"{half}",
             "%M": f"{moment.minute:02}", "%S": f"{moment.second:02}", "%f": f"{moment.microsecond:06}",
+            "%L": f"{moment.microsecond // 1_000:03}",
             "%p": "AM" if moment.hour < 12 else "PM", "%z": "Z",
         }  # fmt: skip
         return re.sub("%.", lambda mark: parts[mark[0]], self.pattern)
@@ -216,8 +223,23 @@ def iso_notation(texts: Sequence[str]) -> DateNotation | None:
     DateNotation(order='ymd', pattern='%Y-%m-%d %H:%M', language='en')
     """
     longest = max(texts, key=len, default="")
-    time = {10: "", 16: "%H:%M", 19: "%H:%M:%S"}.get(len(longest), "%H:%M:%S.%f")
+    lengths = {10: "", 16: "%H:%M", 19: "%H:%M:%S", **dict.fromkeys((21, 22, 23), "%H:%M:%S.%L")}
+    time = lengths.get(len(longest), "%H:%M:%S.%f")
     return DateNotation("ymd", f"%Y-%m-%d{longest[10]}{time}") if len(longest) > 10 else None
+
+
+def zoned_notation(days: np.ndarray) -> DateNotation:
+    """Return how moments in UTC, float64 (n,) days since 1970-01-01, are written: with their zone, to their unit.
+
+    Examples
+    --------
+    >>> zoned_notation(np.array([19_783.25, np.nan])).text(19_783.25)
+    '2024-03-01T06:00Z'
+    """
+    ticks = np.rint(days[np.isfinite(days)] * _DAY_SECONDS * _MICROSECONDS)
+    units = (("%H:%M", 60e6), ("%H:%M:%S", 1e6), ("%H:%M:%S.%L", 1e3), ("%H:%M:%S.%f", 1.0))
+    time = next(time for time, size in units if not (ticks % size).any())
+    return DateNotation("ymd", f"%Y-%m-%dT{time}%z")
 
 
 def counted_dates(numbers: np.ndarray) -> tuple[DateNotation, np.ndarray] | None:
@@ -368,7 +390,8 @@ def _clock_pattern(match: re.Match, texts: Sequence[str]) -> str:
     half = bool(match["ap"])
     padded = not any(re.search(r"(?:^|[ T])\d:", one) for one in texts)
     hour = ("%I" if padded else "%l") if half else ("%H" if padded else "%k")
-    out = f"{hour}:%M" + (":%S" if match["S"] else "") + (".%f" if match["f"] else "")
+    is_fine = any(_MICROSECOND.search(one) for one in texts)
+    out = f"{hour}:%M" + (":%S" if match["S"] else "") + ((".%f" if is_fine else ".%L") if match["f"] else "")
     return out + (" %p" if half else "") + ("%z" if match["z"] else "")
 
 

@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bayesjpt.errors import BayesjptWarning, TableError
+from bayesjpt.table.frames import frame_cells
 from bayesjpt.table.table import Table, as_table, read_table
+from bayesjpt.table.write import spelled_filled, texts, write_table
 
 PANDAS_NUMBERS = {
     "float64": pd.Series([1.5, None, 3.0, 4.5]),
@@ -299,3 +302,21 @@ def test_times_beyond_a_day_stay_numbers():
     table = as_table({"at": ["08:15", "23:59", "00:00"]})
     beyond = Table(table.schema, np.array([[495.0, 1440.0, 3.0]]), np.ones((1, 3), bool))
     assert beyond.to_frame()["at"].tolist() == [495, 1440, 3]
+
+
+@pytest.mark.filterwarnings("ignore:times of column")
+@pytest.mark.parametrize("backend", ["pandas", "pyarrow", "polars"])
+@pytest.mark.parametrize(("every", "clock"), [("7h", "07:00Z"), ("7s", "00:00:07Z"), ("7ms", "00:00:00.007Z")])
+def test_moments_of_a_zone_are_written_with_their_zone(backend, every, clock, tmp_path):
+    stamps = pd.date_range("2024-01-01", periods=30, freq=every, tz="UTC").tz_convert("Europe/Berlin")
+    frame = {
+        "pandas": pd.DataFrame,
+        "pyarrow": lambda columns: pa.Table.from_pandas(pd.DataFrame(columns)),
+        "polars": lambda columns: pl.from_pandas(pd.DataFrame(columns)),
+    }[backend]({"t": stamps})
+    table = as_table(frame)
+    assert texts(table.schema.columns[0], table.values[0])[1] == f"2024-01-01T{clock}"
+    _, (written,) = spelled_filled(frame_cells(frame), table, table.observed)
+    assert written[1] == f"2024-01-01T{clock}"
+    write_table(table, tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["t"].to_pylist() == stamps.to_pydatetime().tolist()

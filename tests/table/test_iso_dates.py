@@ -14,6 +14,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table, as_table, read_table
 from bayesjpt.table.write import spelled, spelled_filled, write_table
+from bayesjpt.table.write import texts as texts_of
 
 MINUTES = ["2024-03-01 10:23", "2024-03-02 00:00", "2024-03-05 07:11", "2024-03-04 23:59", "2024-03-09 12:00"]
 WAYS = {
@@ -47,6 +48,15 @@ def test_halves_of_days_zones_and_fractions_are_written_as_they_were_read(end, t
     (tmp_path / "rows.csv").write_text("\n".join(["when", *moments.strftime(f"%Y-%m-%d {end}")]) + "\n")
     write_table(read_table(tmp_path / "rows.csv"), tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == (tmp_path / "rows.csv").read_text()
+
+
+@pytest.mark.parametrize("start", ["2024-03-01 ", "31.03.2024 ", "2024-03-01T", ""])
+@pytest.mark.parametrize("zone", ["", "Z"])
+def test_milliseconds_are_written_as_such(start, zone):
+    zone = zone if start else ""
+    moments = [f"{start}{hour:02}:10:48.{90 * hour + 7:03}{zone}" for hour in range(1, 11)]
+    table = as_table(pd.DataFrame({"when": moments}))
+    assert texts_of(table.schema.columns[0], table.values[0]) == moments
 
 
 @pytest.mark.parametrize("texts", WAYS.values(), ids=WAYS)
