@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bayesjpt.queries.look_at import IS_CODE, notes_of_left_out
+from bayesjpt.queries.look_at import AS_TEXT, IS_CODE, notes_of_left_out
 from bayesjpt.queries.type_shares import CONSTANT
 from bayesjpt.queries.types import UNSURE, ColumnType, Types
 from bayesjpt.table.excluded import censored, first_odd
@@ -275,9 +275,7 @@ def why_text(result: Types, name: str) -> str:
     column = result.find(name)
     if not isinstance(column, ColumnType):
         notes = [f"look at    {note}" for note in notes_of_left_out(column)]
-        odd = first_odd(column.reason)
-        bound = censored(odd[0]) if odd is not None else None
-        notes += _wrapped("remedy", bound.in_words()) if bound is not None else []
+        notes += _wrapped("remedy", _makes_numbers(column))
         return "\n".join([clipped(f"{name}: left out", WIDTH), *_wrapped("because", column.reason), *notes])
     lines = [clipped(f"{column.name}: {words_of(column)}, {column.certainty}", WIDTH)]
     if column.type != CONSTANT:  # of one value nothing tells types apart but how common they are
@@ -288,9 +286,19 @@ def why_text(result: Types, name: str) -> str:
     lines += _wrapped("values", f"{column.values} ({column.n_distinct} different, {column.n_missing} missing)")
     lines += _wrapped("order", " < ".join(column.order))
     lines += _wrapped("look at", "; ".join(column.look_at))
-    lines += _wrapped("remedy", _reads_codes(column))
+    lines += _wrapped("remedy", _reads_codes(column) or (_makes_numbers(column) if AS_TEXT in column.look_at else ""))
     lines += _wrapped("rivals", ", ".join(f"{kind} by the sub-populations of one draw" for kind in column.rivals))
     return "\n".join(lines)
+
+
+def _makes_numbers(column: ColumnType | SetAside) -> str:
+    """Return what to do about the first cell that is no number, or date, as most of a column are; "" without one."""
+    odd = first_odd(column.reason)
+    if odd is None:
+        return ""
+    bound = censored(odd[0])
+    option = f"--na {shlex.quote(f'{column.name}={odd[0]}')}"
+    return f"{option} reads it as missing" if bound is None else bound.in_words()
 
 
 def _reads_codes(column: ColumnType) -> str:

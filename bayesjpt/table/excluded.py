@@ -13,6 +13,7 @@ from bayesjpt import defaults
 from bayesjpt.errors import warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.ordered_labels import ORDINAL
 from bayesjpt.table.schema import SetAside
 from bayesjpt.table.written_dates import date_readings
 from bayesjpt.table.written_numbers import NumberNotation, mixed_decimals, number_readings, partly_marked, units_of
@@ -40,7 +41,7 @@ MOST_ODD = 0.25
 
 _MOST_TOLD = 5
 """Columns that a warning names."""
-_BOUND = re.compile(r"([<>]=?|[≤≥]) ?(.+)")
+_BOUND = re.compile(r"([<>]=?|[≤≥]) ?(.+)|(.+?) ?\+")
 _BELOW = ("<", "≤")
 
 _ID_NAME = re.compile(
@@ -146,7 +147,7 @@ def nearly_read(cells: Cells) -> str:
     for kind, readings in (*kinds, ("dates", date_readings)):
         most, odd = MOST_ODD * cells.n_distinct, []
         for position, text in enumerate(cells.distinct):
-            if readings([text]) is None:
+            if readings([text]) is None or ORDINAL.fullmatch(text):
                 odd.append(position)
                 if len(odd) > most:
                     break
@@ -170,7 +171,7 @@ def first_odd(reason: str) -> tuple[str, int] | None:
 
 @dataclass(frozen=True)
 class Censored:
-    """A cell that tells no more of its number than a bound, such as ``<0.5``.
+    """A cell that tells no more of its number than a bound, such as ``<0.5`` or ``90+``.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ class Censored:
     def in_words(self) -> str:
         """Return why such cells are not to be read as missing, and what to do instead."""
         ends, way = ("smallest", "up") if self.is_below else ("largest", "down")
-        instead = f"half of the bound, {self.stand_in}," if self.is_below else f"the bound, {self.stand_in}, at least"
+        instead = f"half of the bound, {self.stand_in}," if self.is_below else f"at least the bound, {self.stand_in},"
         return (
             f"Such cells are the {ends} values: read as missing they shift the column {way}; write {instead} for them."
         )
@@ -197,14 +198,14 @@ def censored(text: str) -> Censored | None:
 
     Examples
     --------
-    >>> censored("<0.5"), censored("> 100"), censored("<none>"), censored("0.5")
-    (Censored(is_below=True, stand_in='0.25'), Censored(is_below=False, stand_in='100'), None, None)
+    >>> censored("<0.5"), censored("90+"), censored("<none>"), censored("0.5")
+    (Censored(is_below=True, stand_in='0.25'), Censored(is_below=False, stand_in='90'), None, None)
     """
     found = _BOUND.fullmatch(text.strip())
-    readings = number_readings([found[2]]) if found is not None else None
+    readings = number_readings([found[2] or found[3]]) if found is not None else None
     if found is None or readings is None or len(readings.values) != 1:
         return None
-    is_below, bound = found[1].startswith(_BELOW), float(readings.values[0][0])
+    is_below, bound = (found[1] or "").startswith(_BELOW), float(readings.values[0][0])
     return Censored(is_below, cells_of.number_label(bound / 2.0 if is_below and bound > 0.0 else bound))
 
 

@@ -59,7 +59,8 @@ _BESIDE = frozenset(
 """Words beside a number that are no unit."""
 _CODE = re.compile(r"[a-z]\d+")
 """A word of a scale that is one only where all labels are: levels of a language, A1 to C2."""
-_ORDINAL = re.compile(r"(?P<n>\d+)(?:st|nd|rd|th|er|ère|e|è|ème|eme|º|ª)", re.IGNORECASE)
+ORDINAL = re.compile(r"(?P<n>\d+)(?:st|nd|rd|th|er|ère|e|è|ème|eme|º|ª)", re.IGNORECASE)
+"""An ordinal number: 1st, 2e."""
 _EMPTY_SIGNS = "☆✩○◯·"
 _ROMAN = {
     "i": 1,
@@ -312,11 +313,13 @@ def _seasons_or_shares(labels: Sequence[str]) -> dict[str, float]:
 
 
 def _ordinal_numbers(labels: Sequence[str]) -> dict[str, float]:
-    """Return the places of ordinal numbers: 1st, 2nd, 3rd; 18th, 19th, 20th century; 1er, 2e, 3e."""
-    found = [_ORDINAL.fullmatch(text) for text in _without_tail(labels)]
-    if len(labels) < 3 or not all(found):
+    """Return the places of ordinal numbers: 1st, 2nd, 3rd; 18th, 19th, 20th century; RDC, 1er, 2e, 3e."""
+    places = {label: 0.0 for label in labels if _normal(label) in _words(scales.GROUND_FLOORS)}
+    above = [label for label in labels if label not in places]
+    found = [ORDINAL.fullmatch(text) for text in _without_tail(above)]
+    if len(labels) < 3 or not above or not all(found):
         return {}
-    places = {label: float(match["n"]) for label, match in zip(labels, found, strict=True) if match}
+    places |= {label: float(match["n"]) for label, match in zip(above, found, strict=True) if match}
     return places if len(set(places.values())) == len(places) else {}
 
 

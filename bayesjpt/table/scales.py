@@ -215,6 +215,11 @@ nivel, etapa, grado, fase, rango, ano, mes, semana, dia, piso, estrella, estrell
 """
 """Words that make an order of the numbers behind (or before) them: level 1, stage II, 3 stars."""
 
+GROUND_FLOORS = """
+ground, ground floor, gf, rdc, rez de chaussee, eg, erdgeschoss, parterre, planta baja, pb, bajo, piano terra, pt, bg, begane grond
+"""
+"""The floor below the first one, of a house whose other floors are ordinal numbers."""
+
 TWO_SIDED = """
 yes, no, true, false, pass, passed, fail, failed, positive, negative, absent, present, increase, decrease, increased, decreased,
 accept, reject, acceptable, unacceptable, never, ever, new, used, single, double, before, after, local, national, international,

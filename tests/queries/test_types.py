@@ -252,7 +252,8 @@ def test_the_first_odd_cell_of_a_column_that_was_left_out_is_told_with_its_remed
     ("text", "short", "words"),
     [
         ("<0.5", "write half, 0.25", "the smallest values: read as missing they shift the column up; write half of"),
-        (">100", "write it, 100", "the largest values: read as missing they shift the column down; write the bound"),
+        (">100", "write it, 100", "the largest values: read as missing they shift the column down; write at least the bound"),
+        ("90+", "write it, 90", "the largest values: read as missing they shift the column down; write at least the bound"),
     ],
 )
 def test_cells_that_tell_a_bound_are_not_to_be_read_as_missing(text, short, words):
@@ -261,6 +262,17 @@ def test_cells_that_tell_a_bound_are_not_to_be_read_as_missing(text, short, word
     with pytest.raises(QueryError, match=words) as caught:
         position_of("crp", Schema((), (left_out,)))
     assert "--na" not in caught.value.at_the_command_line()
+
+
+def test_a_column_of_labels_most_of_which_are_numbers_tells_what_to_do_about_the_others(rng):
+    for odd, remedy in (("90+", "Such cells are the largest values"), ("old", "--na age=old reads it as missing")):
+        found = answered({"age": drawn(rng, *map(str, range(40, 90)), *6 * [odd])})
+        assert f"numbers as text remedy {remedy}" in " ".join(summary.why_text(found, "age").split())
+
+
+def test_ordinal_numbers_beside_a_word_are_no_numbers():
+    cells = from_text("floor", ["cave", *(f"{k}e" for k in range(2, 12))], np.arange(11))
+    assert excluded.nearly_read(cells) == ""
 
 
 def test_a_word_for_no_answer_beside_two_labels_is_to_be_looked_at(rng):

@@ -60,6 +60,7 @@ RANKS = {
     "years and over": ["under 18 years", "18 to 64 years", "65+ years"],
     "centuries": ["18th century", "19th century", "20th century"],
     "French ranks": ["1er", "2e", "3e"],
+    "French floors": ["RDC", "1er", "2e", "3e"],
     "stars": ["★", "★★", "★★★★"],
     "full and empty stars": ["★☆☆", "★★☆", "★★★"],
     "prices": ["$", "$$", "$$$"],
