@@ -100,6 +100,8 @@ jung < mittel, mittleren alters < alt
 saugling < kleinkind < kind < jugendlicher, jugendliche < erwachsener, erwachsene < senior, senioren
 nie, niemals, gar nicht < fast nie < selten < manchmal, gelegentlich, ab und zu < oft, haufig, regelmassig < meistens, sehr oft, sehr haufig < immer, stets
 taglich < wochentlich < monatlich < vierteljahrlich, quartalsweise < halbjahrlich < jahrlich
+ungenugend < mangelhaft < ausreichend < befriedigend < gut < sehr gut
+nicht genugend < genugend < befriedigend < gut < sehr gut
 ungenugend, sehr schlecht, mangelhaft < schlecht < ausreichend, maessig, massig < befriedigend, mittel, akzeptabel, durchschnittlich < gut < sehr gut < hervorragend, ausgezeichnet
 sehr schwach < schwach < mittel < stark < sehr stark
 sehr leicht, sehr einfach < leicht, einfach < mittel < schwer, schwierig < sehr schwer, sehr schwierig
@@ -131,7 +133,8 @@ jeune < adulte, moyen < age, agee, vieux, senior
 bebe, nourrisson < enfant < adolescent, adolescente, ado < adulte < senior
 jamais < presque jamais < rarement < parfois, quelquefois, occasionnellement, de temps en temps < souvent, frequemment, regulierement < tres souvent, presque toujours, generalement < toujours
 quotidien < hebdomadaire < mensuel < trimestriel < semestriel < annuel
-tres mauvais, insuffisant, tres mauvaise, nul < mauvais, mauvaise, mediocre < passable, moyen, moyenne, correct, acceptable < assez bien, assez bon < bien, bon, bonne < tres bien, tres bon, tres bonne < excellent, excellente
+tres mauvais, insuffisant, tres mauvaise, nul < mauvais, mauvaise, mediocre < passable, moyen, moyenne, correct, acceptable < assez bien, assez bon < bien, bon, bonne < tres bien, tres bon, tres bonne < excellent, excellente, felicitations
+avertissement < encouragements < compliments < felicitations
 tres facile < facile < moyen, moyenne, modere < difficile < tres difficile
 pas du tout d accord < pas d accord, plutot pas d accord < neutre, sans opinion, ni d accord ni pas d accord < plutot d accord < d accord < tout a fait d accord
 tres insatisfait < insatisfait, peu satisfait < neutre < satisfait, plutot satisfait < tres satisfait
@@ -156,6 +159,7 @@ joven < adulto, adulta, mediana edad < mayor, viejo, anciano
 bebe < nino, nina < adolescente < adulto, adulta < anciano, anciana, mayor
 nunca, jamas < casi nunca < raramente, rara vez, pocas veces < a veces, algunas veces, ocasionalmente < a menudo, frecuentemente, muchas veces < casi siempre, generalmente < siempre
 diario < semanal < quincenal < mensual < trimestral < semestral < anual
+muy deficiente < insuficiente, suspenso < suficiente, aprobado < bien < notable < sobresaliente < matricula de honor
 muy malo, muy mala, pesimo, insuficiente, muy mal < malo, mala, mal < regular, aceptable, suficiente, medio < bueno, buena, bien < muy bueno, muy buena, muy bien, notable < excelente, sobresaliente
 muy facil < facil < medio, media, moderado, intermedio < dificil < muy dificil
 totalmente en desacuerdo, muy en desacuerdo < en desacuerdo < neutral, ni de acuerdo ni en desacuerdo, indiferente < de acuerdo < totalmente de acuerdo, muy de acuerdo
@@ -176,6 +180,7 @@ cero < uno < dos < tres < cuatro < cinco < seis < siete < ocho < nueve < diez
 molto basso, molto bassa < basso, bassa < medio, media, moderato < alto, alta < molto alto, molto alta
 molto piccolo < piccolo, piccola < medio, media < grande < molto grande, enorme
 mai < raramente < qualche volta, a volte < spesso < sempre
+gravemente insufficiente, scarso < insufficiente, mediocre < sufficiente < discreto < buono, buona < distinto < ottimo < eccellente
 pessimo < scarso, cattivo, insufficiente < sufficiente, discreto < buono, buona < ottimo, eccellente
 lunedi, lun < martedi, mar < mercoledi, mer < giovedi, gio < venerdi, ven < sabato, sab < domenica, dom
 gennaio, gen < febbraio, feb < marzo, mar < aprile, apr < maggio, mag < giugno, giu < luglio, lug < agosto, ago < settembre, set < ottobre, ott < novembre, nov < dicembre, dic

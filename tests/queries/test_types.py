@@ -252,8 +252,16 @@ def test_the_first_odd_cell_of_a_column_that_was_left_out_is_told_with_its_remed
     ("text", "short", "words"),
     [
         ("<0.5", "write half, 0.25", "the smallest values: read as missing they shift the column up; write half of"),
-        (">100", "write it, 100", "the largest values: read as missing they shift the column down; write at least the bound"),
-        ("90+", "write it, 90", "the largest values: read as missing they shift the column down; write at least the bound"),
+        (
+            ">100",
+            "write it, 100",
+            "the largest values: read as missing they shift the column down; write at least the bound",
+        ),
+        (
+            "90+",
+            "write it, 90",
+            "the largest values: read as missing they shift the column down; write at least the bound",
+        ),
     ],
 )
 def test_cells_that_tell_a_bound_are_not_to_be_read_as_missing(text, short, words):

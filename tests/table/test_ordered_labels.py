@@ -48,6 +48,11 @@ ORDERED = {
     "advice": ["Sell", "Hold", "Buy", "Strong Buy"],
     "wind": ["calm", "light", "moderate", "strong", "gale"],
     "quarters, or stages": ["T1", "T2", "T3", "T4"],
+    "German marks": ["ungenügend", "mangelhaft", "ausreichend", "gut", "sehr gut"],
+    "Austrian marks": ["nicht genügend", "genügend", "befriedigend", "gut", "sehr gut"],
+    "French marks": ["Passable", "Assez bien", "Bien", "Très bien", "Félicitations"],
+    "Italian marks": ["insufficiente", "sufficiente", "discreto", "buono", "distinto", "ottimo"],
+    "Spanish marks": ["suspenso", "aprobado", "notable", "sobresaliente", "matrícula de honor"],
     "Spanish schools": ["primaria", "secundaria", "universitaria"],
 }
 RANKS = {
