@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: ``7h 20m``, ``1:05.33``, ``37:20``, ``2 days 04:05:06``.
+"""Lengths of time as people write them: ``7h 20m``, ``2h28``, ``1:05.33``, ``37:20``, ``2 days 04:05:06``, ``4:57/km``.
 
 What the first number of ``12:10`` counts is decided on the whole column: beside ``1:02:33`` it is minutes, beside
 ``14:02:33`` hours of a day.
@@ -24,9 +24,16 @@ _IN_WORDS = {86_400.0: "days", 3_600.0: "hours", 60.0: "minutes", 1.0: "seconds"
 
 _WORDS = re.compile(r"(?:\d{1,6} ?[^\W\d_]{1,8}\.?,? ?){1,4}")
 _PART = re.compile(r"(\d+)( ?)([^\W\d_]+\.?)(,? ?)")
-_COLONS = re.compile(r"(?:(?P<d>\d{1,6}) days? )?(?:(?P<a>\d{1,6}):)?(?P<b>\d{1,6}):(?P<c>\d{2})(?:\.(?P<f>\d{1,9}))?")
+_H00 = "0h00"
+_DAYS, _PER = r" ?d(?:ays?)?,?", r" ?(?:min)?/[^\W\d_]{1,5}"
+_COLONS = re.compile(
+    rf"(?:(?P<d>\d{{1,6}})(?P<name>{_DAYS}) )?(?:(?P<a>\d{{1,6}}):)?"
+    rf"(?P<b>\d{{1,6}}):(?P<c>\d{{2}})(?:\.(?P<f>\d{{1,9}}))?(?P<per>{_PER})?"
+)
+_HOURS = re.compile(r"(\d{1,4})h(\d{2})?")
 _PATTERN = re.compile(
-    r"(?P<days>d )?(?P<marks>h:mm:ss|m:ss|0:00)(?P<fraction>\.0{1,9})?|(?P<units>(?:0 ?[^\W\d_]{1,8}\.?,? ?){1,4})"
+    rf"(?P<days>d |0(?P<name>{_DAYS}) )?(?P<marks>hh?:mm:ss|m:ss|0:00)(?P<fraction>\.0{{1,9}})?(?P<per>{_PER})?|{_H00}"
+    r"|(?P<units>(?:0 ?[^\W\d_]{1,8}\.?,? ?){1,4})"
 )
 _ONE_DIGIT_HOURS = re.compile(r"[1-9]:")
 
@@ -41,8 +48,9 @@ class DurationNotation:
     Parameters
     ----------
     pattern : str
-        ``h:mm:ss``, ``m:ss`` or, where nothing tells what is counted, ``0:00``, with ``d `` before where days are, and
-        ``.00`` behind for parts of a second; or a text with units whose numbers are 0, such as ``0h 0m``.
+        ``h:mm:ss``, ``hh:mm:ss``, ``m:ss`` or, where nothing tells what is counted, ``0:00``, with ``d `` (for days),
+        ``0d `` or the like before where days are, ``.00`` behind for parts of a second, and ``/km`` or the like for
+        a pace; or ``0h00``; or a text with units whose numbers are 0, such as ``0h 0m``.
     """
 
     pattern: str
@@ -56,7 +64,7 @@ class DurationNotation:
     def unit(self) -> float:
         """Seconds of the unit in which values are: that of the last number."""
         units = _units(self.pattern)
-        return units[-1] if units else 1.0
+        return 60.0 if self.pattern == _H00 else units[-1] if units else 1.0
 
     def value(self, text: str) -> float | None:
         """Return the duration that a text spells, in the unit of the last number; None where it spells none.
@@ -68,8 +76,10 @@ class DurationNotation:
         >>> DurationNotation("m:ss.00").value("1:05.33"), DurationNotation("0:00").value("37:20")
         (65.33, 2240.0)
         """
-        seconds = _seconds(text)
-        return None if seconds is None else seconds / self.unit
+        seconds, found, own = _seconds(text), _COLONS.fullmatch(text), _PATTERN.fullmatch(self.pattern)
+        if seconds is None or own is None or (found is not None and found["per"] not in (None, own["per"])):
+            return None
+        return seconds / self.unit
 
     def text(self, value: float) -> str:
         """Return a duration as the column spells it; of units those that are 0 are left out.
@@ -84,6 +94,9 @@ class DurationNotation:
         sign, size = "-" if value < 0.0 else "", abs(value) * self.unit
         found = _PATTERN.fullmatch(self.pattern)
         assert found is not None
+        if self.pattern == _H00:
+            hours, minutes = divmod(round(size / 60.0), 60)
+            return f"{sign}{hours}h{minutes:02}"
         if found["units"]:
             return sign + self._with_units(size)
         n_digit = len(found["fraction"] or ".") - 1
@@ -91,9 +104,10 @@ class DurationNotation:
         days, whole = divmod(whole, 86_400) if found["days"] else (0, whole)
         minutes, last = divmod(whole, 60)
         hours, middle = divmod(minutes, 60)
-        written = f"{hours}:{middle:02}:{last:02}" if found["marks"] == "h:mm:ss" else f"{minutes}:{last:02}"
-        behind = f".{fraction:0{n_digit}}" if n_digit else ""
-        return f"{sign}{f'{days} days ' if found['days'] else ''}{written}{behind}"
+        width = found["marks"].count("h")
+        written = f"{hours:0{width}}:{middle:02}:{last:02}" if width else f"{minutes}:{last:02}"
+        behind = (f".{fraction:0{n_digit}}" if n_digit else "") + (found["per"] or "")
+        return f"{sign}{_days_text(days, found['name'] or ' days') if found['days'] else ''}{written}{behind}"
 
     def _with_units(self, size: float) -> str:
         units = _units(self.pattern)
@@ -156,16 +170,33 @@ def duration_readings(texts: Sequence[str]) -> tuple[DurationNotation, np.ndarra
 
 def _pattern_of_colons(found: Sequence[re.Match]) -> str | None:
     digits = max(len(one["f"] or "") for one in found)
-    has_hours = any(one["a"] for one in found)
-    days = "d " if any(one["d"] for one in found) else ""
-    if days and not all(one["a"] for one in found):
+    hours = [one["a"] for one in found if one["a"]]
+    names = {one["name"] for one in found if one["name"]}
+    per = {one["per"] or "" for one in found}
+    if (names and not all(one["a"] for one in found)) or len(per) > 1:
         return None
-    marks = "h:mm:ss" if has_hours else "m:ss" if digits else "0:00"
-    return f"{days}{marks}{'.' + digits * '0' if digits else ''}"
+    has_zero = len({*map(len, hours)}) == 1 and any(hour[0] == "0" and len(hour) == 2 for hour in hours)
+    name = max(names, key=len, default="")
+    days = "" if not names else "d " if name in (" day", " days") else f"0{name} "
+    marks = ("hh:mm:ss" if has_zero else "h:mm:ss") if hours else "m:ss" if digits or per != {""} else "0:00"
+    return f"{days}{marks}{'.' + digits * '0' if digits else ''}{per.pop()}"
+
+
+def _days_text(days: int, name: str) -> str:
+    """Return days before hours: ``2d ``, ``2 days ``; as Python writes them, ``1 day, ``, and none of 0 days."""
+    if not name.endswith(","):
+        return f"{days}{name} "
+    return "" if days == 0 else f"{days}{name.replace('days', 'day') if days == 1 else name} "
 
 
 def _pattern_of_units(texts: Sequence[str]) -> str | None:
-    """Return the text with the most units, its numbers 0; None where none has two, or some text a unit beside them."""
+    """Return the text with the most units, its numbers 0; None where none has two, or some text a unit beside them.
+
+    Of hours and minutes as 2h28, ``0h00``.
+    """
+    hours = [_HOURS.fullmatch(text) for text in texts]
+    if all(hours) and any(one[2] for one in hours if one):
+        return _H00
     longest = max(texts, key=lambda text: len(_PART.findall(text)))
     own = _units(longest)
     if own is None or len(own) < 2:
@@ -184,7 +215,9 @@ def _units(text: str) -> tuple[float, ...] | None:
 
 def _seconds(text: str) -> float | None:
     """Return the seconds of a text, where the second of two numbers counts them; None where it spells no duration."""
-    found = _COLONS.fullmatch(text)
+    found, hours = _COLONS.fullmatch(text), _HOURS.fullmatch(text)
+    if hours is not None:
+        return 3_600.0 * int(hours[1]) + 60.0 * int(hours[2] or 0) if int(hours[2] or 0) < 60 else None
     if found is None:
         units = _units(text)
         if units is None:

@@ -19,9 +19,14 @@ READ = [
     (["1:05.33", "0:59.80"], "m:ss.00", [65.33, 59.8]),
     (["37:20", "5:01"], "0:00", [2240.0, 301.0]),
     (["59:10", "1:02:33"], "h:mm:ss", [3550.0, 3753.0]),
-    (["0 days 01:20:00", "3 days 00:00:01"], "d h:mm:ss", [4800.0, 259_201.0]),
+    (["0 days 01:20:00", "3 days 00:00:01"], "d hh:mm:ss", [4800.0, 259_201.0]),
+    (["22d 06:58:33", "3d 01:00:00"], "0d hh:mm:ss", [1_925_913.0, 262_800.0]),
+    (["2 days, 4:05:06", "5:06:07", "1 day, 0:00:00"], "0 days, h:mm:ss", [187_506.0, 18_367.0, 86_400.0]),
+    (["2h28", "0h05", "12h00"], "0h00", [148.0, 5.0, 720.0]),
+    (["4:57/km", "12:03/km"], "m:ss/km", [297.0, 723.0]),
 ]
 NOT_READ = [["45m", "5m"], ["5 ft 3 in"], ["20m 7h"], ["7h 20m", "soon"], ["1:65", "2:10"], ["7h 20m", "1:05.3"], []]
+NOT_READ += [["4:57/km", "7:10/mi"], ["4:57/km", "5:10"], ["2h75", "2h10"], ["2h", "9h"]]
 
 
 @pytest.mark.parametrize(("texts", "pattern", "values"), READ)
@@ -30,6 +35,12 @@ def test_durations_are_read_in_the_unit_of_the_last_number(texts, pattern, value
     assert found is not None
     assert found[0] == DurationNotation(pattern)
     np.testing.assert_allclose(found[1], values, rtol=1e-15)
+
+
+@pytest.mark.parametrize("texts", [texts for texts, *_ in READ[6:]])
+def test_durations_are_written_as_they_were_read(texts):
+    found = duration_readings(texts)
+    assert [found[0].text(value) for value in found[1]] == texts
 
 
 @pytest.mark.parametrize("texts", NOT_READ)

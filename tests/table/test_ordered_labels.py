@@ -48,7 +48,7 @@ ORDERED = {
     "advice": ["Sell", "Hold", "Buy", "Strong Buy"],
     "wind": ["calm", "light", "moderate", "strong", "gale"],
     "quarters, or stages": ["T1", "T2", "T3", "T4"],
-    "German marks": ["ungenügend", "mangelhaft", "ausreichend", "gut", "sehr gut"],
+    "German marks of schools": ["ungenügend", "mangelhaft", "ausreichend", "gut", "sehr gut"],
     "Austrian marks": ["nicht genügend", "genügend", "befriedigend", "gut", "sehr gut"],
     "French marks": ["Passable", "Assez bien", "Bien", "Très bien", "Félicitations"],
     "Italian marks": ["insufficiente", "sufficiente", "discreto", "buono", "distinto", "ottimo"],
