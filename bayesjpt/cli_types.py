@@ -166,7 +166,9 @@ def _plain(result: Types, name: str, n_fitted: int) -> dict[str, Any]:
     for column in result.columns:
         record = column.record() | {"look_at": list(column.look_at), "probabilities": dict(column.probabilities)}
         columns.append(record | {"base": column.base, "because": column.because, "reason": column.reason})
-    left_out = [{"column": column.name, "reason": column.reason} for column in result.left_out]
+    left_out = [
+        {"column": column.name, "reason": column.reason, "missing": column.n_missing} for column in result.left_out
+    ]
     head = {"table": name, "rows": result.n_row, "rows_fitted": n_fitted}
     return head | {"columns": columns, "left_out": left_out}
 

@@ -226,7 +226,7 @@ class Contents:
             found.setdefault("one label as a column for each of its values", []).append(f"{first} to {last} ({n})")
         for aside in self.types.left_out:
             notes = "".join(f"; {note}" for note in notes_of_left_out(aside))
-            found.setdefault(f"left out{notes}", []).append(f"{aside.name} ({short_reason(aside.reason)})")
+            found.setdefault(f"left out{notes}", []).append(f"{aside.name} ({short_reason(aside)})")
         for odd in self.odd:
             if odd.is_far and odd.row:
                 found.setdefault("rows far from all others (Outliers)", []).append(f"{odd.row:,}")

@@ -90,7 +90,7 @@ def _template() -> Any:
 
 def _size(contents: Contents) -> str:
     n_column = len(contents.columns) + len(contents.types.left_out)
-    n_missing = sum(column.n_missing for column in contents.columns)
+    n_missing = sum(column.n_missing for column in (*contents.columns, *contents.types.left_out))
     rows = "" if contents.n_row is None else f"{contents.n_row:,} row{'s' * (contents.n_row != 1)}, "
     return f"{rows}{n_column} column{'s' * (n_column != 1)}, {n_missing:,} missing cell{'s' * (n_missing != 1)}"
 

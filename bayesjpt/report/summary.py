@@ -98,7 +98,7 @@ def types_text(result: Types, name: str | None = None, n_fitted: int | None = No
 
 
 def _title(result: Types, name: str | None) -> str:
-    n_missing = sum(column.n_missing for column in result.columns)
+    n_missing = sum(column.n_missing for column in (*result.columns, *result.left_out))
     n_column = len(result.columns) + len(result.left_out)
     rows = "" if result.n_row is None else f"{result.n_row:,} {'row' if result.n_row == 1 else 'rows'}, "
     text = f"{rows}{n_column} {'column' if n_column == 1 else 'columns'}, {n_missing:,} missing"
@@ -187,7 +187,7 @@ def _left_out(columns: Sequence[SetAside]) -> list[str]:
     for column in columns:
         for note in notes_of_left_out(column):
             odd.setdefault(note, []).append(_with_odd_cell(column))
-    lines = _listed("left out: ", [f"{column.name}, {short_reason(column.reason)}" for column in columns])
+    lines = _listed("left out: ", [f"{column.name}, {short_reason(column)}" for column in columns])
     return lines + [_one_line(f"look at, {note}: ", names) for note, names in odd.items()]
 
 
@@ -222,16 +222,18 @@ def _listed(start: str, entries: Sequence[str]) -> list[str]:
     return [f"{start if k == 0 else ' ' * len(start)}{line}" for k, line in enumerate(lines)]
 
 
-def short_reason(reason: str) -> str:
-    """Return why a column was left out, in a few words.
+def short_reason(column: SetAside) -> str:
+    """Return why a column was left out, in a few words, and how many of its cells are missing, where some are.
 
     Examples
     --------
-    >>> short_reason("identifier or free text: 400 distinct texts in 400 observed cells")
-    '400 different texts'
+    >>> from bayesjpt.table.schema import SetAside
+    >>> short_reason(SetAside("note", "identifier or free text: 90 distinct texts in 90 observed cells", 310))
+    '90 different texts, 310 missing'
     """
-    found = re.search(r"(\d+) (?:distinct texts|labels)", reason)
-    return f"{found[1]} different texts" if found else reason.partition(":")[0]
+    found = re.search(r"(\d+) (?:distinct texts|labels)", column.reason)
+    missing = f", {column.n_missing:,} missing" if column.n_missing and not column.is_empty else ""
+    return (f"{found[1]} different texts" if found else column.reason.partition(":")[0]) + missing
 
 
 def _one_line(start: str, entries: Sequence[str], between: str = ", ") -> str:
@@ -250,7 +252,7 @@ def types_html(result: Types) -> str:
     head = "".join(f"<th style='text-align:left'>{header}</th>" for header in HEADERS)
     rows = [_html_row(_cells(column), "text-align:left") for column in result.columns]
     rows += [
-        _html_row((aside.name, "left out", "", short_reason(aside.reason), ""), "text-align:left;opacity:.6")
+        _html_row((aside.name, "left out", "", short_reason(aside), ""), "text-align:left;opacity:.6")
         for aside in result.left_out
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -274,7 +276,8 @@ def why_text(result: Types, name: str) -> str:
     """
     column = result.find(name)
     if not isinstance(column, ColumnType):
-        notes = [f"look at    {note}" for note in notes_of_left_out(column)]
+        notes = _wrapped("missing", f"{column.n_missing:,} cells" if column.n_missing else "")
+        notes += [f"look at    {note}" for note in notes_of_left_out(column)]
         notes += _wrapped("remedy", _makes_numbers(column))
         return "\n".join([clipped(f"{name}: left out", WIDTH), *_wrapped("because", column.reason), *notes])
     lines = [clipped(f"{column.name}: {words_of(column)}, {column.certainty}", WIDTH)]

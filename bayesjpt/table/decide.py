@@ -122,7 +122,7 @@ def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     elif override.base is not None:
         found = None
     if found is not None:
-        decided.set_aside.append(SetAside(cells.name, found))
+        decided.set_aside.append(SetAside(cells.name, found, view.n_missing))
         kind = kind_to_suggest(cells, view)
         if kind:
             decided.remedies[cells.name] = kind
@@ -171,7 +171,9 @@ def _exclude(cells: Cells, override: Override, decided: _Decided) -> None:
             "numbers, texts, booleans or dates",
             "Convert it.",
         )
-    decided.set_aside.append(SetAside(cells.name, cells.excluded or f"{NO_VALUE} in {cells.codes.size} rows"))
+    n_row = cells.codes.size
+    reason, n_missing = (cells.excluded, 0) if cells.excluded else (f"{NO_VALUE} in {n_row} rows", n_row)
+    decided.set_aside.append(SetAside(cells.name, reason, n_missing))
 
 
 def _tell(notes: Sequence[str]) -> None:

@@ -175,10 +175,11 @@ SUMMED_OUT = "summed out"
 
 @dataclass(frozen=True)
 class SetAside:
-    """A column that is not modelled, and why."""
+    """A column that is not modelled, why, and its missing cells; 0 in schemas that were stored before these were."""
 
     name: str
     reason: str
+    n_missing: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -240,7 +241,10 @@ class Schema:
         added = {name: value for since, new in _ADDED.items() if since > plain["format"] for name, value in new.items()}
         try:
             columns = tuple(_column_of({**_implied(entry), **added, **entry}) for entry in plain["columns"])
-            set_aside = tuple(SetAside(str(entry["name"]), str(entry["reason"])) for entry in plain["set_aside"])
+            set_aside = tuple(
+                SetAside(str(entry["name"]), str(entry["reason"]), int(entry.get("n_missing", 0)))
+                for entry in plain["set_aside"]
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaError(
                 f"a stored schema that cannot be read ({error!r})", "what Schema.to_dict writes"

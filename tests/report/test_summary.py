@@ -158,7 +158,18 @@ def test_no_line_is_wider_than_eighty_and_each_column_has_one(columns, left_out,
     ],
 )
 def test_reasons_of_columns_left_out_are_short(reason, said):
-    assert short_reason(reason) == said
+    assert short_reason(SetAside("x", reason)) == said
+    assert short_reason(SetAside("x", reason, 1_310)) == f"{said}, 1,310 missing"
+
+
+def test_missing_cells_of_columns_that_are_left_out_are_told():
+    notes = [f"note {k}" if k % 2 else None for k in range(60)]
+    table = bj.as_table(pd.DataFrame({"note": notes, "size": np.linspace(0.5, 6.0, 60), "empty": [None] * 60}))
+    found = types(bj.Posterior.from_circuit(ex.independent(table), table.schema), table)
+    lines = types_text(found).splitlines()
+    assert lines[0] == "60 rows, 3 columns, 90 missing"
+    assert lines[-1] == "left out: note, 30 different texts, 30 missing; empty, empty"
+    assert "missing    30 cells" in why_text(found, "note")
 
 
 def test_all_columns_that_were_left_out_are_named_in_lines_that_end_in_time():

@@ -42,7 +42,10 @@ columns = st.builds(
 
 
 @settings(derandomize=True, deadline=None)
-@given(st.lists(columns, max_size=3), st.lists(st.builds(SetAside, name=st.text(), reason=st.text()), max_size=2))
+@given(
+    st.lists(columns, max_size=3),
+    st.lists(st.builds(SetAside, name=st.text(), reason=st.text(), n_missing=st.integers(0, 9)), max_size=2),
+)
 def test_schema_survives_strict_json(members, aside):
     schema = Schema(tuple(members), tuple(aside))
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict(), allow_nan=False))) == schema
