@@ -45,6 +45,9 @@ _ZERO_SHARE = 0.005
 
 _ONE_DIGIT = 9.0
 
+_SIGNS = 3
+"""Times by which 1 may be more common than -1, or less, where both are signs and -1 no code."""
+
 _COPIED_ROWS = 20
 """Rows from which two columns that agree everywhere are copies."""
 
@@ -266,11 +269,17 @@ def codes_for_missing(column: Column, cells: np.ndarray | None) -> list[float]:
     found: list[float] = []
     while values.size > 2:  # the last code found hides the next: -99 and -999
         end = _far_code(values, counts)
-        if end is None:
+        if end is None or _are_signs(values, counts):
             break
         found.append(float(values[end]))
         values, counts = np.delete(values, end), np.delete(counts, end)
     return found
+
+
+def _are_signs(values: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether -1 stands beside 0 and 1 as a sign or state does: about as often as 1."""
+    less, more = sorted((int(counts[0]), int(counts[-1])))
+    return np.array_equal(values, [-1.0, 0.0, 1.0]) and more <= _SIGNS * less
 
 
 def dates_for_missing(column: Column, cells: np.ndarray | None) -> list[str]:

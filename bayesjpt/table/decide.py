@@ -147,10 +147,12 @@ def _notes_on_words(words: Sequence[tuple[Cells, Column]]) -> list[str]:
     for cells, column in words:
         if column.base != "category" or cells.token_codes is None or column.n_distinct < 2:
             continue
-        for word in sorted(_MAY_BE_ANSWERS.intersection(cells.tokens) - usual):
+        # among codes of three letters NAN may be one: an airport, where others write a missing cell
+        codes = _CODES.intersection(cells.tokens) if all(map(_IS_CODE.fullmatch, column.labels)) else frozenset[str]()
+        for word in sorted((_MAY_BE_ANSWERS.intersection(cells.tokens) | codes) - usual):
             n_cell, n_row = int((cells.token_codes == cells.tokens.index(word)).sum()), cells.codes.size
             option = f"{cells.name}={word}"
-            if n_cell >= max(_LEAST_WORDS, _WORD_SHARE * n_row):
+            if n_cell >= max(_LEAST_WORDS, _WORD_SHARE * n_row) or word in codes:
                 notes.append(
                     f"{word!r} in column {cells.name!r} is read as missing, in {n_cell:,} of {n_row:,} rows (if it is "
                     f"an answer, keep_na={option!r}, or --keep-na {shlex.quote(option)}, keeps it)"
@@ -159,6 +161,7 @@ def _notes_on_words(words: Sequence[tuple[Cells, Column]]) -> list[str]:
 
 
 _MAY_BE_ANSWERS = frozenset({"N/A", "n/a"})
+_CODES, _IS_CODE = frozenset({"NAN"}), re.compile(r"[A-Z]{3}")
 _LEAST_WORDS, _WORD_SHARE = 10, 0.1
 """Cells that hold such a word, and their share, from which it may be an answer as others are."""
 

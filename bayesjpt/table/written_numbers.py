@@ -1,4 +1,4 @@
-"""Numbers as people write them: ``1.798,28``, ``$12,345.67``, ``(1 200)``, ``12,3 %``, ``170 cm``.
+"""Numbers as people write them: ``1.798,28``, ``$12,345.67``, ``CHF 69'971.-``, ``(1 200)``, ``12,3 %``, ``170 cm``.
 
 What a mark means is decided on the whole column: ``1,234`` alone may be either number, beside ``12,5`` it is not.
 """
@@ -23,13 +23,13 @@ _WITH_POINT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?")
 _BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+(-]?) *")
 _AFTER = re.compile(
     r"(?P<early>\)?)(?P<gap> *)"
-    r"(?P<suffix>[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?[-+]?)(?P<close> *\)?)"
+    r"(?P<suffix>[.,]-{1,2}|[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?[-+]?)(?P<close> *\)?)"
 )
 _CURRENCY = frozenset(
     """
     usd eur gbp chf jpy cny rmb inr aud cad nzd sek nok dkk isk pln czk huf ron bgn try rub uah brl mxn ars clp cop pen
     zar egp ils aed sar krw twd hkd sgd thb idr myr php vnd btc us$ c$ ca$ a$ au$ nz$ hk$ s$ r$ mx$ kr kr. fr fr. sfr
-    sfr. rs rs. zł kč ft lei lv dm dm. dollar dollars euro euros
+    sfr. rs rs. zł kč ft lei lv dm dm. dollar dollars euro euros .- .-- ,- ,--
     """.split()  # noqa: SIM905 - a line for each would say no more
 )
 _PATTERNS = {
@@ -155,7 +155,7 @@ class NumberNotation:
             forms.append(f"{names[self.group]} between thousands")
         if self.negative != "-":
             forms.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
-        unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip())
+        unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip(" .,-"))
         unit_words = ["in " + unit] if unit else []
         words = [*unit_words, *(["with " + " and ".join(forms)] if forms else [])]
         return f"written {' '.join(words)}" if words else ""

@@ -191,6 +191,11 @@ def test_a_label_written_as_a_column_for_each_value_is_found_where_each_row_has_
 NUMBERS = Column("x", "integer", (-np.inf, np.inf), n_distinct=50)
 
 
+@pytest.mark.parametrize(("n", "codes"), [(30, []), (4, [-1.0])])
+def test_minus_one_beside_zero_and_one_is_a_sign_where_it_is_as_common(n, codes):
+    assert codes_for_missing(NUMBERS, np.repeat([-1.0, 0.0, 1.0], [n, 40, 40])) == codes
+
+
 @pytest.mark.parametrize(
     ("added", "codes"),
     [

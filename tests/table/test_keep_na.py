@@ -56,6 +56,13 @@ def test_a_word_that_is_a_label_anyway_is_refused(csv):
         bj.read_table(csv, keep_na="none")
 
 
+def test_nan_among_codes_of_three_letters_is_told(recwarn):
+    bj.as_table({"to": ["NAN", "JFK", "CDG"] * 20, "size": [k * k % 17 for k in range(60)]})
+    assert "'NAN' in column 'to' is read as missing, in 20 of 60 rows" in str(recwarn.pop().message)
+    bj.as_table({"to": ["NAN", "abc", "CDG"] * 20, "size": [k * k % 17 for k in range(60)]})
+    assert not len(recwarn)
+
+
 WORDS = {"many": (10, 30, ""), "few": (4, 96, ""), "as in numbers": (10, 30, "n/a")}
 
 
