@@ -47,8 +47,8 @@ class Candidates(NamedTuple):
     n_table : int64 (1,)
     n_label : int64 (n_column,)
         Labels of training rows; 0 for columns of numbers.
-    per_unit : float64 (n_column,)
-        Grid points per user's unit where that is a whole number, 0 elsewhere.
+    grid : float64 (3, n_column)
+        Step, recorded numbers per unit and offset of the grid of each column, as `bayesjpt.queries.complete.grid`.
     extra_ptr : int64 (n_column + 1,), extra : float64 (n_extra,)
         Values of each column that are candidates whatever the leaves say: atoms, levels of whole numbers.
     """
@@ -63,17 +63,17 @@ class Candidates(NamedTuple):
     column_slot: np.ndarray
     n_table: np.ndarray
     n_label: np.ndarray
-    per_unit: np.ndarray
+    grid: np.ndarray
     extra_ptr: np.ndarray
     extra: np.ndarray
 
 
 def make_candidates(
-    plan: Plan, n_label: np.ndarray, per_unit: np.ndarray, extra: Sequence[Sequence[float]], k: int
+    plan: Plan, n_label: np.ndarray, grid: np.ndarray, extra: Sequence[Sequence[float]], k: int
 ) -> Candidates:
     """Return the arrangement of candidates for the k best values.
 
-    `n_label` and `per_unit` are as in `Candidates`; `extra` are the further values of each column.
+    `n_label` and `grid` are as in `Candidates`; `extra` are the further values of each column.
     """
     n_column = plan.column_resolution.size
     n_leaf = np.diff(plan.child_ptr)[plan.slot_node]
@@ -109,7 +109,7 @@ def make_candidates(
         column_slot=np.concatenate([*column_slots, np.empty(0, np.int64)]).astype(np.int64),
         n_table=np.array([size.sum()], np.int64),
         n_label=n_label.astype(np.int64),
-        per_unit=per_unit.astype(np.float64),
+        grid=np.ascontiguousarray(grid),
         extra_ptr=np.cumsum([0, *n_extra]).astype(np.int64),
         extra=np.array([value for values in extra for value in values], np.float64),
     )
@@ -149,15 +149,15 @@ def _slot_recorded(plan, log_weight, theta, slot, x):
 
 
 @kernel
-def _grid_point(x, resolution, per_unit, step):
+def _grid_point(x, step, per_unit, offset, moved):
     """Return the grid point of x, moved by some steps; on columns without a grid, the whole number.
 
     Modes of rounded families come from standardised grids, and are whole up to the last digit alone.
     """
-    if resolution == 0.0:
-        return np.rint(x) + step
-    number = np.round(x / resolution) + step
-    return number / per_unit if per_unit > 0.0 else number * resolution
+    if step == 0.0:
+        return np.rint(x) + moved
+    point = (np.round((x - offset) / step) + moved) * step + offset
+    return np.round(point * per_unit) / per_unit if per_unit > 0.0 else point
 
 
 @kernel
@@ -168,8 +168,21 @@ def _best_point(plan, theta, leaf, lo, hi, grid, buffer):
     x, log_density = leaf_mode(plan, theta, leaf, lo, hi, buffer)
     if log_density == -np.inf:
         return x, -np.inf
-    point = min(max(_grid_point(x, grid[0], grid[1], 0), lo), hi)
-    return point, _leaf_recorded(plan, theta, leaf, point)
+    step, per_unit, offset, resolution = grid
+    point = min(max(_grid_point(x, step, per_unit, offset, 0), lo), hi)
+    score = _leaf_recorded(plan, theta, leaf, point)
+    if score > -np.inf or step == resolution:
+        return point, score
+    # steps are wider than what is recorded: an event may end between the mode and its point, or have no point in it
+    for moved in (1, -1):
+        other = _grid_point(x, step, per_unit, offset, moved)
+        other_score = _leaf_recorded(plan, theta, leaf, other) if lo <= other <= hi else -np.inf
+        if other_score > score:
+            point, score = other, other_score
+    if score == -np.inf:
+        point = min(max(_grid_point(x, resolution, per_unit, 0.0, 0), lo), hi)
+        score = _leaf_recorded(plan, theta, leaf, point)
+    return point, score
 
 
 @kernel
@@ -192,8 +205,8 @@ def _fill_best_points(plan, theta, leaf, grid, buffer, out):
             break
         # split the interval at its best point: the right part is new, the left part stays in place
         # one interval more in each round: out.size + 1 places are enough
-        lo[n_interval], hi[n_interval] = _grid_point(out[rank], grid[0], grid[1], 1), hi[best]
-        hi[best] = _grid_point(out[rank], grid[0], grid[1], -1)
+        lo[n_interval], hi[n_interval] = _grid_point(out[rank], grid[0], grid[1], grid[2], 1), hi[best]
+        hi[best] = _grid_point(out[rank], grid[0], grid[1], grid[2], -1)
         for k in (best, n_interval):
             point[k], score[k] = _best_point(plan, theta, leaf, lo[k], hi[k], grid, buffer)
         n_interval += 1
@@ -217,7 +230,9 @@ def _fill_candidates(plan, candidates, theta, missing, k, buffer, centre, value)
                 value[at + label] = label
             continue
         node = plan.slot_node[slot]
-        grid = plan.column_resolution[column], candidates.per_unit[column]
+        resolution = plan.column_resolution[column]
+        step = candidates.grid[0, column] if candidates.grid[0, column] > 0.0 else resolution
+        grid = step, candidates.grid[1, column], candidates.grid[2, column], resolution
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         is_leaf = plan.kind[node] == LEAF_KIND
         for j in range(1 if is_leaf else last - first):

@@ -272,7 +272,7 @@ def _modes(post: Posterior, rows: Table, k: int) -> tuple[np.ndarray, np.ndarray
     candidates = make_candidates(
         plan,
         np.where(np.isfinite(labels), labels, 0.0).astype(np.int64),
-        grid(post.schema)[1],
+        grid(post.schema),
         [column.atoms if column.base == "real" else column.levels for column in post.schema],
         width,
     )

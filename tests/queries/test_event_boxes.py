@@ -303,6 +303,12 @@ def test_null_event_is_explained_with_an_interval_that_has_probability():
     assert boxes("real between 11.75 and 12.25", schema)[0].null_columns(schema) == ()
 
 
+def test_null_event_of_prices_at_99_is_explained_with_an_interval_of_their_step():
+    price = Column("price", "real", (0.0, np.inf), resolution=0.01, step=1.0, offset=0.99)
+    why = why_null(boxes("price = 9.99", Schema((price,))), Schema((price,)))
+    assert "ask for price between 9.49 and 10.49" in why
+
+
 def test_null_date_is_explained_in_dates():
     why = why_null(boxes("day = '2020-01-02'", SCHEMA), SCHEMA)
     assert "ask for day between '2020-01-01T12:00' and '2020-01-02T12:00'" in why

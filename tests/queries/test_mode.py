@@ -284,3 +284,17 @@ def test_rows_without_any_completion_have_no_rank(rng):
     outside = " and ".join(f"label != '{label}'" for label in LABEL.labels)
     assert np.isneginf(post.mode(outside)["log_mass"]).all()
     assert post.most_probable(outside).sizes["rank"] == 0
+
+
+def test_modes_keep_the_steps_of_their_columns(rng):
+    price, salary = rng.integers(1, 80, 300) + 0.99, rng.integers(30, 150, 300) * 1000
+    arrival = pd.Timestamp("2024-01-01 00:50") + pd.to_timedelta(rng.integers(0, 2000, 300), "h")
+    table = bj.as_table({"price": price, "salary": salary, "arrival": arrival})
+    post = bj.Posterior.from_circuit(ex.independent(table), table.schema)
+    for found in (post.mode(k=4), post.most_probable(k=4)):
+        values = found["value"].values.reshape(4, 3)
+        assert [round(x % 1.0, 6) for x in values[:, 0]] == [0.99] * 4
+        assert [x % 1000 for x in values[:, 1]] == [0] * 4
+        assert [x.minute for x in values[:, 2]] == [50] * 4
+    assert {*post.mode("price > 10 and price < 11.2", k=2)["value"].values[..., 0].ravel().tolist()} == {10.99}
+    assert 10.2 < post.mode("price > 10.2 and price < 10.7")["value"].values.ravel()[0] < 10.7
