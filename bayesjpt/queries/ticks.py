@@ -54,7 +54,7 @@ def ticks_of(column: Column, lo: float, hi: float) -> tuple[tuple[float, str], .
         found = _times(lo * unit, hi * unit, column.resolution * unit, unit)
     else:
         found = _numbers(lo, hi, column.resolution if column.base == "integer" else 0.0)
-    ticks = ()
+    ticks, finer, n_most = (), (), _N_TICK
     for places in found:
         spelled = _without_time(column) if all(place == round(place) for place in places) else column
         ticks = tuple((place, _text(spelled, place)) for place in places)
@@ -62,6 +62,10 @@ def ticks_of(column: Column, lo: float, hi: float) -> tuple[tuple[float, str], .
         n_most = _N_WIDE if max(map(len, words), default=0) > _WIDE else _N_TICK
         if len(ticks) <= n_most and len(set(words)) == len(words):
             break
+        finer = ticks if len(set(words)) == len(words) else ()
+    if len(ticks) < 2 < len(finer):  # one place alone tells no scale: -4, 0 and 4 of -4, -2, 0, 2, 4 in place of 0
+        every = max(math.ceil(len(finer) / n_most), 2)
+        return finer[(finer.index(ticks[0]) if ticks and ticks[0] in finer else 0) % every :: every]
     return ticks
 
 

@@ -13,7 +13,7 @@ from bayesjpt.defaults import INTERVAL
 from bayesjpt.queries.marginals import Axis, Masses
 from bayesjpt.report.contents import ColumnReport
 from bayesjpt.report.pairs import Pair
-from bayesjpt.report.svg import element, path, text, title, width
+from bayesjpt.report.svg import element, path, shortened, text, title, told_apart, width
 
 _WIDTH, _HEIGHT = 340.0, 132.0
 _LEFT, _TOP, _BOTTOM = 6.0, 8.0, 108.0
@@ -193,9 +193,9 @@ def pairs_svg(names: list[str], pairs: list[Pair], place: dict[int, int]) -> str
             drawn.append(text(number, middle[0], middle[1] + 3.5, size=9.5, text_anchor="middle", class_="number"))
         cells.append(element("g", *drawn))
     labels = [
-        text(name, room - 6.0, 4.0 + k * _CELL + 17.0, room=room - 6.0, size=_SMALL, text_anchor="end")
-        + text(name, room + k * _CELL + 6.0, 4.0 + k * _CELL + 17.0, room=room - 6.0, size=_SMALL)
-        for k, name in enumerate(names)
+        shortened(name, short, room - 6.0, 4.0 + k * _CELL + 17.0, size=_SMALL, text_anchor="end")
+        + shortened(name, short, room + k * _CELL + 6.0, 4.0 + k * _CELL + 17.0, size=_SMALL)
+        for k, (name, short) in enumerate(zip(names, told_apart(names, room - 6.0, _SMALL), strict=True))
     ]
     words = f"How much each two of {n} columns hang together, by {INTERVAL:.0%} intervals in the table below."
     return _picture(words, wide, high, *cells, *labels)

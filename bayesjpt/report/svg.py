@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
@@ -42,7 +43,11 @@ def title(text: str) -> str:
 
 def text(words: str, x: float, y: float, *, room: float = float("inf"), size: float = 11.0, **attributes) -> str:
     """Return a text, shortened with an ellipsis where it is wider than its room; then its title is the whole text."""
-    rendered = fitted(words, room, size)
+    return shortened(words, fitted(words, room, size), x, y, size=size, **attributes)
+
+
+def shortened(words: str, rendered: str, x: float, y: float, *, size: float = 11.0, **attributes) -> str:
+    """Return a text as it is rendered; where that is not the whole of it, its title is."""
     whole = title(words) if rendered != words else ""
     return element("text", whole, escaped(rendered), x=x, y=y, font_size=size, **attributes)
 
@@ -77,6 +82,28 @@ def fitted(words: str, room: float, size: float) -> str:
         return words
     widths = itertools.accumulate(map(_letter_width, words))
     return words[: _n_within(widths, room / size - _letter_width("\u2026"))] + "\u2026"
+
+
+def told_apart(names: Sequence[str], room: float, size: float) -> list[str]:
+    """Return names that are no wider than a room; those that would end alike lose their middle in place of their end.
+
+    Examples
+    --------
+    >>> told_apart(["gene_expression_01", "gene_expression_02", "batch"], 70.0, 11.0)
+    ['gen…on_01', 'gen…on_02', 'batch']
+    """
+    rendered = [fitted(name, room, size) for name in names]
+    n_alike = Counter(rendered)
+    return [
+        _without_middle(name, room, size) if n_alike[short] > 1 and short != name else short
+        for name, short in zip(names, rendered, strict=True)
+    ]
+
+
+def _without_middle(words: str, room: float, size: float) -> str:
+    n_end = _n_within(itertools.accumulate(map(_letter_width, reversed(words))), 0.5 * room / size)
+    end = words[len(words) - n_end :]
+    return fitted(words, room - width(end, size), size) + end
 
 
 def _n_within(ascending: Iterable[float], most: float) -> int:

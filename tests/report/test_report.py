@@ -366,6 +366,14 @@ def test_what_was_expected_of_a_number_is_the_interval_of_predict(post, table):
         assert [float(end) for end in words.split(" to ")] == pytest.approx([lo, hi], abs=0.06)  # words have one digit
 
 
+def test_long_names_that_begin_alike_are_told_apart_beside_the_picture_of_pairs():
+    names = [f"gene_expression_measure_{k:02}" for k in range(20)]
+    picture = pairs_svg(names, [Pair(0, 1, 0.5, 0.4, 0.6, True)], {k: k for k in range(20)})
+    for k, name in enumerate(names):
+        assert picture.count(f"\u2026measure_{k:02}</text>") == 2
+        assert f"<title>{name}</title>" in picture
+
+
 @pytest.mark.parametrize("names", [["b", "c"], ["z", "alcohol"], ["\u00e4", "pH"], ["quality", "k"]])
 def test_short_names_beside_the_picture_of_pairs_are_whole(names):
     picture = pairs_svg(names, [Pair(0, 1, 0.5, 0.4, 0.6, True)], {0: 0, 1: 1})
