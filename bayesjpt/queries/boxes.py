@@ -243,7 +243,7 @@ def why_null(union: Sequence[Box], schema: Schema, event: Event | None = None) -
     --------
     >>> schema = Schema((Column("x", "real", (0.0, np.inf), resolution=0.1),))
     >>> why_null(boxes("x = 12", schema), schema)
-    "column 'x' is continuous: P(x == 12) is 0; ask for x between 11.95 and 12.05, or give it as evidence"
+    "column 'x' is continuous: P(x == 12) is 0; ask for x between 11.95 and 12.05"
     >>> why_null(boxes("x < 1 and x > 2", schema), schema)
     'the event contradicts itself: no row can be in it'
     >>> why_null((), schema, as_event("x < 1 and x > 2"))
@@ -267,7 +267,7 @@ def why_null(union: Sequence[Box], schema: Schema, event: Event | None = None) -
     name, rendered = rendered_name(column.name), value_name(column, value)
     return (
         f"column {column.name!r} is continuous: P({name} == {rendered}) is 0; ask for "
-        f"{name} between {_cell_end(column, value, -0.5)} and {_cell_end(column, value, 0.5)}, or give it as evidence"
+        f"{name} between {_cell_end(column, value, -0.5)} and {_cell_end(column, value, 0.5)}"
     )
 
 

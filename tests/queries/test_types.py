@@ -294,6 +294,11 @@ def test_a_word_for_no_answer_beside_two_labels_is_to_be_looked_at(rng):
     assert answered({"pet": drawn(rng, "yes", "no", "other")})["pet"].look_at == ()
 
 
+def test_a_minus_beside_a_plus_is_no_missing_cell(rng):
+    assert answered({"sign": drawn(rng, "+", "-")})["sign"].look_at == ()
+    assert answered({"sign": drawn(rng, "a", "b", "-")})["sign"].look_at == ("missing? -",)
+
+
 def test_a_kind_to_copy_is_quoted(rng):
     column = bj.as_table(pd.DataFrame({"my grade": drawn(rng, "p", "q", "r")})).schema.columns[0]
     answer = SimpleNamespace(name="my grade", type="nominal", second="ordinal", certainty="unsure")
