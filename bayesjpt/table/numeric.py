@@ -87,7 +87,7 @@ def integer(view: Cells, reason: str, override: Override) -> Column:
     note = f"; all are multiples of {step:.0f}" if step > 1.0 else ""
     wider, begin = resolution.steps_apart(view.distinct, 1.0)
     if wider > step:
-        step, offset, note = wider, begin, f"; all are multiples of {wider:.0f} apart"
+        step, offset, note = wider, begin, f"; in steps of {wider:.0f} from {begin:.0f}"
     return replace(
         column,
         step=step,
@@ -134,12 +134,12 @@ def real(view: Cells, reason: str, override: Override) -> Column:
     width, note = _grid(view, kept)
     step, offset = (0.0, 0.0) if is_few else resolution.steps_apart(distinct, width)
     if step:
-        steps = resolution.moment_text(step).replace("the ", "1 ") if view.stored == "datetime" else f"{step:g}"
-        notes.append(f"all are multiples of {steps} apart")
+        of_moments = resolution.moment_text(step).replace("the ", "1 ")
+        notes.append(f"in steps of {of_moments if view.stored == 'datetime' else f'{step:g} from {offset:g}'}")
     has_grid, width = width > 0.0, width or resolution.fallback(distinct[kept], spread)
     if override.resolution is not None and override.resolution != width:
         has_grid, width, note = True, override.resolution, f"resolution as {override.source} says"
-        step, offset, notes = 0.0, 0.0, [one for one in notes if " apart" not in one]
+        step, offset, notes = 0.0, 0.0, [one for one in notes if "in steps" not in one]
     if max(spread, width) < LEAST_UNIT:
         raise SchemaError(
             f"column {view.name!r} holds numbers that differ by {max(spread, width):.0e}",
