@@ -10,6 +10,8 @@ _MOSTLY = 0.8
 """Share of blank cells from which a column of a few labels is rather one of yes and blank."""
 _LEAST_BLANKS = 10
 """Blank cells that go together with another column's value beyond accident."""
+_ROWS_OF_A_SLIP = 200
+"""Rows of which one may have both of two columns that exclude each other, or none: a line of totals."""
 _N_FIRST = 16
 """Blank rows, and others, that are looked at first."""
 _N_ROWS = 20_000
@@ -18,7 +20,7 @@ _N_ROWS = 20_000
 
 def blanks_for_none(table: Table) -> dict[int, str]:
     """Return notes on columns of labels that are mostly blank, or have one label beside blanks, such as a cross, and on
-    columns blank exactly where another has a value.
+    columns blank exactly where another has some value, or any.
 
     Examples
     --------
@@ -27,6 +29,9 @@ def blanks_for_none(table: Table) -> dict[int, str]:
     >>> kind = [None if n == 0 else "ab"[row % 3 == 0] for row, n in enumerate(cars)]
     >>> blanks_for_none(bj.as_table({"cars": cars, "kind": kind}))
     {1: 'blank if cars = 0'}
+    >>> paid, got = [5.0, None] * 20, [None, 7.0] * 20
+    >>> blanks_for_none(bj.as_table({"paid": paid, "got": got}, kinds={"paid": "real", "got": "real"}))
+    {0: 'blank if got is filled', 1: 'blank if paid is filled'}
     """
     table = table.take(np.arange(_N_ROWS)) if table.n_row > _N_ROWS else table
     found = {}
@@ -35,7 +40,7 @@ def blanks_for_none(table: Table) -> dict[int, str]:
         n_blank = int(blank.sum())
         if n_blank < _LEAST_BLANKS or n_blank == table.n_row:
             continue
-        where = _value_of(table, position, blank)
+        where = _value_of(table, position, blank) or _filled_where(table, blank)
         if where:
             found[position] = f"blank if {where}"
         elif column.base == "category" and (n_blank > _MOSTLY * table.n_row or column.n_distinct == 1):
@@ -56,3 +61,12 @@ def _value_of(table: Table, position: int, blank: np.ndarray) -> str:
         if np.array_equal(table.observed[other] & (table.values[other] == value), blank):
             return f"{column.name} = {column.text(float(value))}"
     return ""
+
+
+def _filled_where(table: Table, blank: np.ndarray) -> str:
+    """Return the column that the blank rows have a value of, and others not; empty where there is none."""
+    n_filled = table.observed.sum(axis=1)
+    is_mixed = np.minimum(n_filled, table.n_row - n_filled) >= _LEAST_BLANKS
+    differ = (table.observed != blank).sum(axis=1)
+    others = np.flatnonzero(is_mixed & (differ <= table.n_row // _ROWS_OF_A_SLIP))
+    return f"{table.schema.names[others[0]]} is filled" if others.size else ""

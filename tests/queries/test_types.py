@@ -361,8 +361,13 @@ def test_blanks_that_may_say_none_are_told():
         "pool": np.where(np.arange(N) % 19, "", "yes"),
         "crossed": np.where(kind < 3, "x", ""),
         "fence": np.where(kind == 3, "", np.char.add("type ", (cars % 3).astype(str))),
+        # but for a row with both, which may hold the totals
+        "debit": np.where((kind < 2) & (np.arange(N) < N - 1), "", (7.5 + np.arange(N)).astype(str)),
+        "credit": np.where((kind < 2) | (np.arange(N) == N - 1), (9.25 + np.arange(N)).astype(str), ""),
     }
     looked = {column.name: column.look_at for column in answered(columns)}
     assert looked["garage"] == ("blank if cars = 0",)
     assert looked["pool"] == looked["crossed"] == ("blank: none?", "constant")
     assert not looked["fence"]
+    assert "blank if credit is filled" in looked["debit"]
+    assert "blank if debit is filled" in looked["credit"]
