@@ -40,7 +40,14 @@ def compare(
             clock.append(time.process_time())
             spent[phase] = clock[-1] - clock[-2]
 
-        post = bj.fit(train, n_structures=count, weights="stacking", progress=False, on_phase=on_phase, **options)
+        post = bj.fit(
+            train,
+            n_structures=count,
+            weights="stacking" if count > 1 else "even",
+            progress=False,
+            on_phase=on_phase,
+            **options,
+        )
         found.append(row_scores(post, test))
         gain = measures.paired(found[-1], found[0])
         fitted = sum(spent.values()) - spent["compile"]
