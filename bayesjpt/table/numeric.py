@@ -134,8 +134,9 @@ def real(view: Cells, reason: str, override: Override) -> Column:
     width, note = _grid(view, kept)
     step, offset = (0.0, 0.0) if is_few else resolution.steps_apart(distinct, width)
     if step:
-        of_moments = resolution.moment_text(step).replace("the ", "1 ")
-        notes.append(f"in steps of {of_moments if view.stored == 'datetime' else f'{step:g} from {offset:g}'}")
+        is_moment = view.stored == "datetime"
+        steps = resolution.moment_text(step).replace("the ", "1 ") if is_moment else f"{step:g} from {offset:g}"
+        notes.append(f"in steps of {steps}")
     has_grid, width = width > 0.0, width or resolution.fallback(distinct[kept], spread)
     if override.resolution is not None and override.resolution != width:
         has_grid, width, note = True, override.resolution, f"resolution as {override.source} says"

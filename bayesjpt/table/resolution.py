@@ -205,12 +205,13 @@ def moment_text(width: float) -> str:
     (['the day', 'the hour', '10 minutes', 'the second', '100 milliseconds'], '36 hours')
     """
     names = ("day", "hour", "minute", "second", "millisecond", "microsecond")
-    part, name = next(
+    fitting = (
         (part, name)
         for part, name in zip(_DAY_PARTS, names, strict=True)
         if width / part > 0.5 and abs(width / part - round(width / part)) < 1e-6 * width / part
     )
-    n_unit = round(width / part)
+    part, name = next(fitting, (_DAY_PARTS[-1], names[-1]))
+    n_unit = max(round(width / part), 1)
     return f"the {name}" if n_unit == 1 else f"{n_unit} {name}s"
 
 
