@@ -12,6 +12,8 @@ _LEAST_BLANKS = 10
 """Blank cells that go together with another column's value beyond accident."""
 _ROWS_OF_A_SLIP = 200
 """Rows of which one may have both of two columns that exclude each other, or none: a line of totals."""
+_FIRST_SLIPS = 2
+"""Such rows among those that are looked at first."""
 _N_FIRST = 16
 """Blank rows, and others, that are looked at first."""
 _N_ROWS = 20_000
@@ -51,8 +53,7 @@ def blanks_for_none(table: Table) -> dict[int, str]:
 def _value_of(table: Table, position: int, blank: np.ndarray) -> str:
     """Return the column and its value that exactly the blank rows have; empty where there is none."""
     first = int(np.argmax(blank))
-    # a few rows rule out nearly all columns
-    few = np.concatenate([np.flatnonzero(blank)[:_N_FIRST], np.flatnonzero(~blank)[:_N_FIRST]])
+    few = _first_rows(blank)
     same = table.observed[:, few] & (table.values[:, few] == table.values[:, [first]])
     for other in np.flatnonzero((same == blank[few]).all(axis=1)).tolist():
         column, value = table.schema.columns[other], table.values[other, first]
@@ -65,8 +66,17 @@ def _value_of(table: Table, position: int, blank: np.ndarray) -> str:
 
 def _filled_where(table: Table, blank: np.ndarray) -> str:
     """Return the column that the blank rows have a value of, and others not; empty where there is none."""
-    n_filled = table.observed.sum(axis=1)
-    is_mixed = np.minimum(n_filled, table.n_row - n_filled) >= _LEAST_BLANKS
-    differ = (table.observed != blank).sum(axis=1)
-    others = np.flatnonzero(is_mixed & (differ <= table.n_row // _ROWS_OF_A_SLIP))
-    return f"{table.schema.names[others[0]]} is filled" if others.size else ""
+    few = _first_rows(blank)
+    n_slip = (table.observed[:, few] != blank[few]).sum(axis=1)
+    for other in np.flatnonzero(n_slip <= _FIRST_SLIPS).tolist():
+        filled = table.observed[other]
+        n_filled = int(filled.sum())
+        is_mixed = min(n_filled, table.n_row - n_filled) >= _LEAST_BLANKS
+        if is_mixed and (filled != blank).sum() <= table.n_row // _ROWS_OF_A_SLIP:
+            return f"{table.schema.names[other]} is filled"
+    return ""
+
+
+def _first_rows(blank: np.ndarray) -> np.ndarray:
+    """Return some rows, blank and others, that rule out nearly all columns."""
+    return np.concatenate([np.flatnonzero(blank)[:_N_FIRST], np.flatnonzero(~blank)[:_N_FIRST]])
