@@ -27,6 +27,14 @@ RDC_CHANCE = 1.0
 """Singular values of independent normals above the sum of the roots of their matrix's dimensions, once in a thousand
 times: 0.9 to 1.5 by simulation, see `structure.dependence.chance`."""
 
+RDC_CHANCE_PER_DECADE = 0.75
+"""What they exceed once in ten thousand times lies 0.5 above that, and once in a hundred thousand as far again; more is
+added, since 1.0 is exceeded three times in a thousand: see `structure.dependence.chance`."""
+
+RDC_CHANCE_PAIRS = 100
+"""Pairs of a block up to which one in a thousand may seem dependent by chance: a tenth of a pair, and as many of blocks
+with more. One such pair joins two groups of columns."""
+
 RDC_COMMON_TOLERANCE = 1e-10
 """Variance, of 1 over all rows, that a direction must keep on the rows common to two columns: far above the rounding
 errors of sums over 10^4 rows, far below one row's share."""
@@ -174,7 +182,7 @@ def coefficients(features: Sequence[ColumnFeatures], rows: np.ndarray | None = N
 
 
 def chance(white: Sequence[ColumnFeatures]) -> np.ndarray:
-    """Return what the coefficients of independent columns exceed about once in a thousand pairs.
+    """Return what the coefficients of independent columns exceed about once in a thousand pairs, and in ten tables.
 
     Parameters
     ----------
@@ -184,22 +192,26 @@ def chance(white: Sequence[ColumnFeatures]) -> np.ndarray:
     Returns
     -------
     float64 (n_column, n_column)
-        (sqrt(p) + sqrt(q) + 1) / sqrt(n) for columns with p and q features left (about 4 for numbers, one less than
-        labels for categories, 10 at most) that n rows hold together; at least as much above 1 where n is small.
+        (sqrt(p) + sqrt(q) + c) / sqrt(n) for columns with p and q features left (about 4 for numbers, one less than
+        labels for categories, 10 at most) that n rows hold together; at least as much above 1 where n is small. c is 1
+        for up to 14 columns, and 0.75 more for each tenfold of 100 pairs.
 
     Notes
     -----
     Whitened features of independent columns over n rows multiply to nearly a matrix of independent normals of variance
     1/n, whose largest singular value seldom exceeds (sqrt(p) + sqrt(q)) / sqrt(n) by much (Davidson and Szarek, 2001,
     Local operator theory, random matrices and Banach spaces, theorem II.13). Of 60 to 5,000 rows, numbers and 2 to 20
-    labels, one simulated pair in a thousand exceeds it by 0.9 to 1.5 over sqrt(n).
+    labels, one simulated pair in a thousand exceeds it by 0.9 to 1.5 over sqrt(n). The largest of the 2,415 pairs of 70
+    columns exceeds it by 2.04 over sqrt(n), which is c there, in 1 to 14 of 100 simulated tables of 60 to 400 rows.
     """
     root = np.sqrt([column.table.shape[1] for column in white])
+    n_pair = len(white) * (len(white) - 1) / 2
+    excess = RDC_CHANCE + RDC_CHANCE_PER_DECADE * np.log10(max(n_pair / RDC_CHANCE_PAIRS, 1.0))
     seen = _seen(white)
     if seen.all():
-        return (root[:, None] + root + RDC_CHANCE) / np.sqrt(max(seen.shape[1], 1.0))
+        return (root[:, None] + root + excess) / np.sqrt(max(seen.shape[1], 1.0))
     seen = seen.astype(np.float64)
-    return (root[:, None] + root + RDC_CHANCE) / np.sqrt(np.maximum(seen @ seen.T, 1.0))
+    return (root[:, None] + root + excess) / np.sqrt(np.maximum(seen @ seen.T, 1.0))
 
 
 def _seen(white: Sequence[ColumnFeatures]) -> np.ndarray:

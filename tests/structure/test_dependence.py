@@ -15,6 +15,7 @@ from bayesjpt.structure.dependence import (
     chance,
     coefficients,
     dependence,
+    hold_together,
     subsample,
     whiten,
 )
@@ -320,6 +321,18 @@ def test_independent_columns_of_any_kind_seldom_exceed_chance_and_come_near(rng,
     above = (coefficients(features) / chance([whiten(column) for column in features]))[np.triu_indices(30, 1)]
     assert (above > 1.0).mean() < 0.02  # of 435 pairs, which share columns
     assert above.max() > 0.7
+
+
+@pytest.mark.parametrize("n_label", [0, 3], ids="{} labels".format)
+def test_no_two_of_many_independent_columns_are_held_together(rng, n_label):
+    n_joined = 0
+    for _ in range(8):
+        values = rng.integers(0, n_label, (70, 150)) if n_label else rng.standard_normal((70, 150))
+        features = features_of(table_of(*values, bases=("c" if n_label else "r") * 70), rng)
+        white = [whiten(column) for column in features]
+        n_joined += np.unique(hold_together(white, chance(white))).size < 70
+    # a tenth of the tables; at one in a thousand, all of them: each has 2,415 pairs
+    assert n_joined <= 3
 
 
 def test_chance_is_that_of_the_rows_that_hold_both_columns(rng):
