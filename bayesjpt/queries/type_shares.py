@@ -208,7 +208,7 @@ def _column_shares(
         ess, rhat, rival = _diagnose_structures(post, typed, best)
         why = f"another seed could let the type {rival} lead" if rival else ""
     else:
-        ess, rhat = _diagnose(series)
+        ess, rhat = _bulk_ess(series), _rhat(series)
         leaders = typed.mean(axis=1).argmax(axis=1)
         disagree = bool((leaders != best).any()) and (not np.isfinite(rhat) or rhat > MAX_RHAT)
         why = "chains from different starts settled on different types" if disagree else ""
@@ -237,18 +237,30 @@ def _name_of_type(column: Column, best: str) -> str:
     return CONSTANT if column.minimum == column.maximum else UNDETERMINED
 
 
-def _diagnose(series: np.ndarray) -> tuple[float, float]:
-    """Return (bulk effective sample size, R-hat) of a (chain, draw) array, NaN where they mean nothing."""
-    if series.shape[1] < 4 or np.ptp(series) < 1e-12:
-        return float("nan"), float("nan")
+def _says_something(series: np.ndarray) -> bool:
+    """Return whether a (chain, draw) array is long enough, and varies enough, to be judged."""
+    return series.shape[1] >= 4 and bool(np.ptp(series) >= 1e-12)
+
+
+def _bulk_ess(series: np.ndarray) -> float:
+    """Return the bulk effective sample size of a (chain, draw) array, NaN where it means nothing."""
+    if not _says_something(series):
+        return float("nan")
     from arviz_stats.base.array import array_stats
 
     stats: Any = array_stats  # its annotations promise tuples where arrays come back
-    ess = float(stats.ess(series, chain_axis=0, draw_axis=1, method="bulk"))
-    if series.shape[0] < 2:
-        return ess, float("nan")
+    return float(stats.ess(series, chain_axis=0, draw_axis=1, method="bulk"))
+
+
+def _rhat(series: np.ndarray) -> float:
+    """Return R-hat of a (chain, draw) array, NaN where it means nothing: of one chain, for which nothing is loaded."""
+    if series.shape[0] < 2 or not _says_something(series):
+        return float("nan")
+    from arviz_stats.base.array import array_stats
+
+    stats: Any = array_stats
     with np.errstate(invalid="ignore", divide="ignore"):
-        return ess, float(stats.rhat(series, chain_axis=0, draw_axis=1))
+        return float(stats.rhat(series, chain_axis=0, draw_axis=1))
 
 
 def _diagnose_structures(post: StackedPosterior, typed: np.ndarray, best: int) -> tuple[float, float, str]:
@@ -273,7 +285,7 @@ def _diagnose_structures(post: StackedPosterior, typed: np.ndarray, best: int) -
     moves = moves_of(post.split(leads), post.weights, learners_of(post))
     variance = float(leads[..., 0].var())
     ess = variance / float(moves.error[0]) ** 2 if moves.error[0] > 0.0 else float("nan")
-    found = [_diagnose(of_structure[..., 0])[1] for of_structure in post.split(leads)]
+    found = [_rhat(of_structure[..., 0]) for of_structure in post.split(leads)]
     overtaken = moves.mean[1:] < NormalDist().inv_cdf(1.0 - MAX_OVERTAKEN) * np.sqrt(2.0) * moves.error[1:]
     rival = TYPES[rivals[int(np.argmin(np.where(overtaken, moves.mean[1:], np.inf)))]] if overtaken.any() else ""
     return ess, float(np.fmax.reduce(found)), rival

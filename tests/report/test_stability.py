@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -227,6 +228,14 @@ def test_a_warm_up_that_was_too_short_is_told(whole, rng):
     assert "warm-up" not in taking(0, 1, 2, 3, 0, 1, 2, 3).convergence().sentence()  # answers stand still
     level = [replace(own, sample_stats={"log_likelihood": rng.normal(size=(1, 8))}) for own in whole.by_structure()]
     assert "warm-up" not in StackedPosterior(level, whole.weights).convergence().sentence()
+
+
+def test_structures_of_a_single_chain_are_judged_without_the_diagnostics_of_chains(monkeypatch):
+    """To load ArviZ takes longer than the judging itself."""
+    table = bj.as_table(pd.DataFrame({"size": np.random.default_rng(1).gamma(2.0, 1.0, 60).round(1)}))
+    post = bj.fit(table, n_structures=2, draws=5, tune=2, seed=1, cores=1, progress=False)
+    monkeypatch.setitem(sys.modules, "arviz_stats.base.array", None)
+    assert post.convergence().n_structure == 2
 
 
 def test_nested_rhat_is_that_of_the_definition(rng):
