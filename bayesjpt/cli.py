@@ -22,7 +22,7 @@ import typer
 from bayesjpt import cli_compare, cli_experts, cli_learners, cli_query, cli_report, defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
-from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table
+from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table, tell_least
 from bayesjpt.cli_text import names_of, tell_codes, tell_phase, warning_shower, with_options, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, CheckpointError, FitFileError
 from bayesjpt.learners import LEARNERS
@@ -113,7 +113,7 @@ CheckpointPath = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, or start where it holds nothing.")]
 Time = Annotated[
     float | None,
-    typer.Option("--time", help="Seconds, with reading: structures done by then are the fit, or a draft."),
+    typer.Option("--time", help="Seconds for all of it: structures done in time are the fit, or a draft."),
 ]
 Kind = Annotated[
     list[str] | None,
@@ -196,7 +196,7 @@ def types(
     schema: SchemaPath = None,
     time: Annotated[
         float | None,
-        typer.Option("--time", help="Seconds, with reading: structures done by then are judged, or a draft."),
+        typer.Option("--time", help="Seconds for all of it: structures done in time are judged, or a draft."),
     ] = None,
     output: Output = None,
     quiet: Quiet = False,
@@ -207,6 +207,7 @@ def types(
     """Tell what each column is, and how sure that is."""
     from bayesjpt import cli_types
 
+    began = perf_counter()
     view = cli_types.Shown(full, tuple(why or ()), as_json, as_csv, output)
     n_rows = cli_types.n_rows(rows, quick)
     chosen: dict[str, Any] = {
@@ -218,14 +219,16 @@ def types(
     }
     chosen |= cli_learners.given_options(learner, **of_learner)
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
-    began = perf_counter()
     with _warnings(quiet):
         read = _read(reader, table, quiet, decided_of(kind, schema))
-        chains_of |= {"n_structures": structures, "weights": weights, "time": left_of(time, began)}
+        left = left_of(time, began, n_column=len(read.schema))
+        chains_of |= {"n_structures": structures, "weights": weights, "time": left}
         cli_types.check_why(read, view.why)
         post = cli_types.fitted(read, n_rows, quick, quiet, chosen, chains_of)
         with_draws = functools.partial(cli_types.sampled, read, n_rows, quiet, chosen, chains_of)
         cli_types.show(read, post, table.name, view, quiet=quiet, draws=with_draws)
+    if not quiet:
+        tell_least(time, began, post, "to judge this table")
 
 
 @app.command()
@@ -314,11 +317,12 @@ def fit(
         with _warnings(quiet):
             read = _read_all(reader, table, quiet, decided_of(kind, schema, closed), chains_of["executor"])
         tell_codes(read, quiet)
-        chains_of["time"] = left_of(time, began)
+        chains_of["time"] = left_of(time, began, n_column=len(read.schema))
         post = _fit(read, quiet, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted
-    if "draft" in post.settings:
-        stability = f"A draft from {post.settings['draft']}, of which it is not known how stable its answers are."
+    if "interrupted" in post.settings and len(post.by_structure()) == post.n_chain == 1:
+        kept = str(post.settings["interrupted"])  # such as: a draft from 1000 of 5000 rows
+        stability = f"{kept[0].upper()}{kept[1:]}, of which it is not known how stable its answers are."
     else:
         with announced("judging how stable the answers are", not quiet):
             stability = post.convergence().sentence()
@@ -328,6 +332,7 @@ def fit(
     if not quiet:
         typer.echo(f"Wrote {output}: {post!r}")
         typer.echo(with_options(without_types(stability)))
+        tell_least(time, began, post, "a fit of this table")
 
 
 def _tell_progress(checkpoint: Path, n_structures: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesjpt import defaults
+from bayesjpt.announced import FIRST_TIME
 from bayesjpt.errors import BayesjptError
 from bayesjpt.table.reading import Reading
 
 if TYPE_CHECKING:
+    from bayesjpt.posterior.draws import Posterior
     from bayesjpt.table.cells import Cells
     from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.schema import Schema
@@ -225,12 +228,37 @@ def reads_table(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def left_of(seconds: float | None, began: float) -> float | None:
-    """Return the seconds of a limit of time that reading has left; one that is no number above 0 as it is.
+def left_of(seconds: float | None, began: float, *, n_column: int | None = None) -> float | None:
+    """Return the seconds that reading leaves of a limit of time for structures; one that is no number above 0 as it is.
+
+    Parameters
+    ----------
+    seconds : float or None
+        The limit.
+    began : float
+        Time of `time.perf_counter` from which it counts.
+    n_column : int, optional
+        Columns of a fit that is judged, and may be saved, within the limit.
 
     Examples
     --------
     >>> left_of(1e9, perf_counter() - 10.0) < 1e9, left_of(5.0, perf_counter() - 10.0), left_of(-1.0, 0.0)
     (True, 0.001, -1.0)
+    >>> round(left_of(60.0, perf_counter(), n_column=10), 1), round(left_of(3.0, perf_counter(), n_column=10), 1)
+    (58.2, 2.0)
     """
-    return max(seconds - (perf_counter() - began), 1e-3) if seconds is not None and seconds > 0.0 else seconds
+    if seconds is None or not seconds > 0.0:
+        return seconds
+    judging = 0.0 if n_column is None else defaults.JUDGING_SECONDS + defaults.JUDGING_SECONDS_A_COLUMN * n_column
+    judging = min(judging, defaults.JUDGING_SHARE * seconds)
+    return max(seconds - judging - (perf_counter() - began), 1e-3)
+
+
+def tell_least(seconds: float | None, began: float, post: Posterior, what: str) -> None:
+    """Say how long something takes at least, where a limit of time was too short for more than one structure."""
+    took = perf_counter() - began
+    is_least = "interrupted" in post.settings and len(post.by_structure()) == 1
+    if seconds is not None and took > seconds and is_least:
+        typer.echo(
+            f"bayesjpt: --time {seconds:g}: {what} takes at least about {math.ceil(took)} s{FIRST_TIME}", err=True
+        )

@@ -104,9 +104,19 @@ def test_types_within_a_time_are_those_of_the_structures_that_are_done(frame, tm
     status, out, err = run(capfd, "types", tmp_path / "table.csv", *options)
     assert status == 0
     assert "the time is up: 1 of 16 structures are kept" in err
+    assert re.search(r"--time 1e-09: to judge this table takes at least about \d+ s; the first time compiles", err)
     assert out.splitlines()[2].startswith("spend")
     status, _, err = run(capfd, "types", tmp_path / "table.csv", "--time", 5, "--quick")
     assert (status, "--quick with --time" in err) == (2, True)
+
+
+def test_a_single_structure_in_time_is_not_judged_and_is_said_to_be_alone(frame, tmp_path, capfd):
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    options = ("--time", "1e-9", "--draws", 4, "--tune", 2, "--cores", 1, "--seed", 1)
+    status, out, err = run(capfd, "fit", tmp_path / "table.csv", "-o", tmp_path / "fit.nc", *options)
+    assert status == 0
+    assert out.splitlines()[-1] == "1 of 16 structures, of which it is not known how stable its answers are."
+    assert "judging" not in err
 
 
 def test_a_fit_without_a_structure_in_time_is_a_draft_that_answers(tmp_path, capfd):
@@ -119,6 +129,7 @@ def test_a_fit_without_a_structure_in_time_is_a_draft_that_answers(tmp_path, cap
     assert "the time is up: a draft from 150 of 600 rows is kept" in err
     assert out.splitlines()[-1].startswith("A draft from 150 of 600 rows")
     assert "judging" not in err
+    assert re.search(r"--time 1e-09: a fit of this table takes at least about \d+ s; the first time compiles", err)
     status, out, err = run(capfd, "query", tmp_path / "fit.nc", "twice > 0", "--given", "size > 1")
     assert status == 0
     assert "A draft from 150 of 600 rows" in err
