@@ -34,3 +34,9 @@ def test_a_label_may_be_called_row():
 def test_numbers_have_a_digit_more_than_was_recorded_and_six_at_least(base, resolution, value, text):
     column = Column("x", base, (0.0, np.inf), resolution=resolution)
     assert as_csv(Prediction(column, ("mean",), np.array([[value]]))).split() == ["row,mean", f"1,{text}"]
+
+
+def test_dates_keep_the_steps_of_their_column():
+    column = Column("week", "real", (-np.inf, np.inf), step=7.0, offset=4.0, dtype="datetime")
+    (line,) = as_csv(Prediction(column, ("mean", "lower"), np.array([[19724.2, 19728.0]]))).splitlines()[1:]
+    assert line == "1,2024-01-01,2024-01-08"  # Mondays
