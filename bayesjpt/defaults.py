@@ -197,9 +197,9 @@ COMMAND_DRAWS = 24
 posterior mean is then known to 0.2 of the posterior's own spread."""
 
 JUDGING_SECONDS, JUDGING_SECONDS_A_COLUMN, JUDGING_SHARE = 1.5, 0.03, 1.0 / 3.0
-"""What a limit of time leaves for all that follows the structures, to save a fit and to judge it: 1.2 to 2.2 s of tables
-of 5 to 12 columns, 2.5 to 4.5 s of 60, on two processors, idle or shared, whatever the number of rows; and the
-share of a short limit that it is at most."""
+"""What a limit of time leaves for all that follows the structures, to save a fit and to judge it: 1.2 to 2.2 s of
+tables of 5 to 12 columns, 2.5 to 4.5 s of 60, on two processors, idle or shared, whatever the number of rows; and
+the share of a short limit that it is at most."""
 
 OUTLIER_DRAWS = 4
 """Draws that `bayesjpt outliers` averages over, one a chain: of the 20 oddest of 6,497 wines 16 are those of 200 draws

@@ -29,10 +29,11 @@ MISSING_TOKENS = frozenset(
 NO_NUMBER_TOKENS = frozenset(
     {"None", "none", "-", "--", "---", "\u2013", "\u2014", ".", "..", "n.a.", "k.A.", "k. A.", "unknown", "missing"}
     | {"#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NULL!", "#NAME?", "(blank)"}
+    | {"DNF", "DNS", "DSQ", "DQ"}  # of races: did not finish, did not start, disqualified
 )
 """What a missing cell looks like among numbers; among other texts each of these may be a label."""
 
-NO_LABEL_TOKENS = NO_NUMBER_TOKENS - {"None", "none", "unknown", "missing"}
+NO_LABEL_TOKENS = NO_NUMBER_TOKENS - {"None", "none", "unknown", "missing", "DNF", "DNS", "DSQ", "DQ"}
 """Those that are no word. Among labels they may say "not applicable", which is no gap: training rows keep them, and are
 to be looked at; new rows of a column that has no such label are missing there."""
 

@@ -181,7 +181,8 @@ def _readable(cells: Cells, column: Column, unreadable: list[Unreadable]) -> Cel
     """Return cells without the few that are no numbers, or dates, as the column's are; those are appended."""
     if cells.stored != "text" or _as_written(cells, column) is not None:
         return cells
-    kept, found = new_cells_without_unreadable(cells, column.dtype)
+    are_times = column.dtype == "datetime" or isinstance(column.notation, DateNotation | DurationNotation)
+    kept, found = new_cells_without_unreadable(cells, are_times=are_times)
     if found is None or _as_written(kept, column) is None:
         return cells
     unreadable.append(found)

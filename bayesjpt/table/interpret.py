@@ -15,7 +15,7 @@ from bayesjpt.table.cells import Cells
 from bayesjpt.table.overrides import NOTHING
 from bayesjpt.table.reading import Reading
 from bayesjpt.table.written_dates import date_readings, iso_notation
-from bayesjpt.table.written_durations import are_race_times, duration_readings
+from bayesjpt.table.written_durations import are_lengths, are_race_times, duration_readings
 from bayesjpt.table.written_numbers import (
     NumberNotation,
     NumberReadings,
@@ -240,8 +240,10 @@ def _dates(hints: Hints) -> Callable[[Cells], Cells | None]:
         preferred = hints.order or ("mdy" if "/" in found.example else "dmy")
         chosen = next((k for k, one in enumerate(found.notations) if one.order == preferred), 0)
         notation = found.notations[chosen]
-        if notation.order == "clock" and "%p" not in notation.pattern and are_race_times(cells.distinct.tolist()):
-            return None
+        if notation.order == "clock" and "%p" not in notation.pattern:
+            texts = cells.distinct.tolist()
+            if (are_race_times(texts) or are_lengths(texts, cells.name)) and _durations(cells) is not None:
+                return None
         stored = "number" if notation.order == "clock" else "datetime"
         note = ""
         if len(found.notations) > 1 and not hints.order_by.startswith("the option"):

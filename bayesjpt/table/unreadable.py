@@ -17,6 +17,7 @@ from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.interpret import NO_HINTS, Hints, spelled_datetime, spelled_number, without_tokens
 from bayesjpt.table.written_dates import date_readings
+from bayesjpt.table.written_durations import duration_readings
 from bayesjpt.table.written_numbers import number_readings, stray_units
 
 _LEAST_READ = 20
@@ -58,18 +59,18 @@ def without_unreadable(cells: Cells, hints: Hints = NO_HINTS) -> tuple[Cells, Un
     """
     if cells.stored != "text" or cells.labels or cells.n_distinct < 2:
         return cells, None
-    for is_odd, read, n_least in ((_odd_numbers, _numbers, _FEW_NUMBERS + 1), (_odd_dates, spelled_datetime, 1)):
+    for is_odd, read, n_least in ((_odd_numbers, _numbers, _FEW_NUMBERS + 1), (_odd_times, spelled_datetime, 1)):
         kept, found = _without(cells, is_odd)
         if found is not None and kept.n_distinct >= n_least and read(kept, hints) is not None:
             return kept, found
     return cells, None
 
 
-def new_cells_without_unreadable(cells: Cells, dtype: str) -> tuple[Cells, Unreadable | None]:
-    """Return what `without_unreadable` does of new rows, of whose column it is known what it holds."""
+def new_cells_without_unreadable(cells: Cells, *, are_times: bool) -> tuple[Cells, Unreadable | None]:
+    """Return what `without_unreadable` does of new rows, whose column is known to hold times, or numbers."""
     if cells.stored != "text" or cells.labels:
         return cells, None
-    return _without(cells, _odd_dates if dtype == "datetime" else _odd_numbers)
+    return _without(cells, _odd_times if are_times else _odd_numbers)
 
 
 def _numbers(cells: Cells, hints: Hints) -> Cells | None:
@@ -104,8 +105,9 @@ def _odd_numbers(cells: Cells, counts: np.ndarray) -> list[int] | None:
     return odd
 
 
-def _odd_dates(cells: Cells, counts: np.ndarray) -> list[int] | None:
-    return _odd(cells, counts, lambda _, text: date_readings([text]) is not None)
+def _odd_times(cells: Cells, counts: np.ndarray) -> list[int] | None:
+    """Return which distinct texts are neither dates nor times of day nor durations; None where they are too many."""
+    return _odd(cells, counts, lambda _, text: (date_readings([text]) or duration_readings([text])) is not None)
 
 
 def _odd(cells: Cells, counts: np.ndarray, is_read: Callable[[int, str], bool]) -> list[int] | None:

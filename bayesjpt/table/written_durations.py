@@ -37,6 +37,25 @@ _PATTERN = re.compile(
 )
 _ONE_DIGIT_HOURS = re.compile(r"[1-9]:")
 
+_NAMED = (
+    "duration durations elapsed runtime laptime lap pace taken dauer laufzeit fahrzeit fahrtzeit reisezeit wartezeit "
+    "rundenzeit nettozeit bruttozeit zielzeit bearbeitungszeit durée duree durata duración duracion duração duracao "
+    "duur"
+)
+_CALLED = frozenset(_NAMED.split())
+_TIME = r"(?:time|zeit|temps|tiempo|tempo|tijd)"
+_UNIT = r"(?:hh?:mm(?::ss)?|mm?:ss|h|hrs?|hours|std|m|min|mins|minutes|minuten|s|sec|secs|seconds|sek)"
+_CALLED_TIME = re.compile(
+    rf"\b(?:travel|run|running|race|lap|wait|waiting|response|net|gun|chip)[ _-]?{_TIME}\b"
+    rf"|{_TIME}[ _]*[(\[_]{_UNIT}\b|[^\W\d_]dauer\b"
+)
+"""Words that call a length of time by its name, and ``time`` with a unit, which a time of day has not."""
+
+_FEWEST_TEXTS = 5
+_SHORT, _SHORT_OF_ONE_DIGIT = 3, 6
+"""Hours below which times with seconds are lengths when all are, and when they are written without a zero before, of
+a few texts at least: nothing is logged to the second in some hours of the night alone, and runners take so long."""
+
 _LONGEST = 80
 """Characters of a duration; parts are not looked for in longer texts."""
 
@@ -138,6 +157,25 @@ def are_race_times(texts: Sequence[str]) -> bool:
     """
     with_hours = [text for text in texts if text.count(":") == 2]
     return 0 < len(with_hours) < len(texts) and all(map(_ONE_DIGIT_HOURS.match, with_hours))
+
+
+def are_lengths(texts: Sequence[str], name: str) -> bool:
+    """Return whether texts that may be times of day are lengths of time: by the column's name, or since all are short.
+
+    Examples
+    --------
+    >>> are_lengths(["1:10", "0:45"], "Dauer"), are_lengths(["13:10", "18:45"], "Zeit (min)")
+    (True, True)
+    >>> are_lengths(["1:10", "0:45"], "start"), are_lengths([f"2:{k}:09" for k in range(10, 50)], "Marathon")
+    (False, True)
+    """
+    words = re.findall(r"[^\W\d_]+", name.casefold())
+    if not _CALLED.isdisjoint(words) or _CALLED_TIME.search(name.casefold()):
+        return True
+    if len(texts) < _FEWEST_TEXTS or any(text.count(":") != 2 for text in texts):
+        return False
+    limit = _SHORT_OF_ONE_DIGIT if all(text[1] == ":" for text in texts) else _SHORT
+    return all(int(text.partition(":")[0]) < limit for text in texts)
 
 
 def duration_readings(texts: Sequence[str]) -> tuple[DurationNotation, np.ndarray] | None:

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
+from bayesjpt.errors import BayesjptWarning
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import as_table
 from bayesjpt.table.write import write_table
+from bayesjpt.table.written_dates import DateNotation
 from bayesjpt.table.written_durations import DurationNotation, duration_readings
 
 READ = [
@@ -97,3 +99,59 @@ def test_columns_of_files_are_numbers_whose_answers_and_files_give_the_texts_bac
     assert stored == table.schema
     new = as_table(pd.DataFrame({"trip": ["50h 3m"], "lap": ["9:01"]}), schema=stored)
     assert new.values[:, 0].tolist() == [3_003.0, 541.0]
+
+
+def cells(name: str, texts) -> pd.DataFrame:
+    return pd.DataFrame({name: texts})
+
+
+def hours(first: int, last: int, width: int = 1) -> list[str]:
+    """Return times to the second between two hours, written with so many digits of hours at least."""
+    return [f"{k // 60:0{width}}:{k % 60:02}:{k * 7 % 60:02}" for k in range(60 * first, 60 * last, 5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "pattern"),
+    [
+        ("Dauer", ["1:28", "0:45", "4:59"], "0:00"),
+        ("trip_duration", hours(0, 23, 2), "hh:mm:ss"),
+        ("Zeit (min)", ["13:20", "23:47"], "0:00"),
+        ("Marathon", hours(2, 6), "h:mm:ss"),
+        ("net", hours(0, 3, 2), "hh:mm:ss"),
+    ],
+)
+def test_lengths_that_may_be_times_of_day_are_known_by_name_and_size(name, texts, pattern):
+    assert as_table(cells(name, texts), kinds={name: "real"}).schema.columns[0].notation == DurationNotation(pattern)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("start", hours(8, 10)),
+        ("logged", hours(0, 24, 2)),
+        ("wake", ["5:10", "6:20"]),
+        ("Zeit", ["5:10", "6:20"]),
+        ("night", hours(0, 4, 2)),
+        ("duration", ["1:10 pm", "2:10 pm"]),
+    ],
+)
+def test_times_of_day_stay_such(name, texts):
+    assert isinstance(as_table(cells(name, texts), kinds={name: "real"}).schema.columns[0].notation, DateNotation)
+
+
+def test_words_of_races_and_remarks_among_durations_are_missing_and_told():
+    finish = [*hours(2, 6), *["DNF", "DNS"] * 4]
+    with pytest.warns(BayesjptWarning, match="read as missing among numbers: 'DNF' in column 'finish'; 'DNS' in"):
+        table = as_table(cells("finish", finish))
+    assert table.schema.columns[0].n_missing == 8
+    lap = [f"1:{k % 60:02}.{k:02}" for k in range(100)]
+    with pytest.warns(BayesjptWarning, match="'crash' in column 'lap'"):
+        table = as_table(cells("lap", [*lap, "crash"]))
+    assert table.schema.columns[0].notation == DurationNotation("m:ss.00")
+    with pytest.warns(BayesjptWarning, match="'off' in column 'lap'"):
+        new = as_table(cells("lap", [*lap, "off"]), schema=table.schema)
+    assert new.observed.sum() == 100
+
+
+def test_words_of_races_among_labels_are_labels():
+    assert as_table(cells("result", ["won", "lost", "DNF"] * 20)).schema.columns[0].labels == ("DNF", "lost", "won")
