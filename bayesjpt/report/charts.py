@@ -22,7 +22,9 @@ _N_LABEL, _LABEL_ROW = 8, 19.0
 _N_BAR = 16
 """Cells of numbers up to which each has a dot of its own."""
 _SMALL = 11.0
-_CELL, _NAME_ROOM = 26.0, 150.0
+_CELL, _LEAST_CELL, _NAME_ROOM, _PAGE = 26.0, 13.0, 150.0, 1_170.0
+"""Of the picture of all pairs: cells, which shrink where many columns would go beyond the page, down to the height of a
+name."""
 _N_NUMBER = 16
 """Columns up to which the cells of the picture of all pairs have room for their numbers."""
 
@@ -170,31 +172,32 @@ def pairs_svg(names: list[str], pairs: list[Pair], place: dict[int, int]) -> str
     """
     n = len(names)
     room = min(_NAME_ROOM, max(width(name, _SMALL) for name in names) + 8.0)
-    wide, high = room + n * _CELL + room, 8.0 + n * _CELL
+    size = min(_CELL, max(_LEAST_CELL, (_PAGE - 2.0 * room) / n))
+    wide, high = room + n * size + room, 8.0 + n * size
     cells = []
     for pair in pairs:
         column, row = sorted((place[pair.first], place[pair.second]))
-        left, top = room + column * _CELL, 4.0 + row * _CELL
+        left, top = room + column * size, 4.0 + row * size
         words = f"{names[column]} and {names[row]}: {pair.mean:.2f} ({pair.lo:.2f} to {pair.hi:.2f})"
         # its height is the number, so that nothing rests on the colour; as broad as the cell it leaves numbers legible
-        filled = (_CELL - 3.0) * max(min(pair.mean, 1.0), 0.0)
-        middle = left + 0.5 * _CELL, top + 0.5 * _CELL
+        filled = (size - 3.0) * max(min(pair.mean, 1.0), 0.0)
+        middle = left + 0.5 * size, top + 0.5 * size
         drawn = [
             title(words),
-            element("rect", class_="cell", x=left + 1.0, y=top + 1.0, width=_CELL - 2.0, height=_CELL - 2.0),
+            element("rect", class_="cell", x=left + 1.0, y=top + 1.0, width=size - 2.0, height=size - 2.0),
         ]
         if filled >= 0.5:
-            bottom = top + _CELL - 1.5
+            bottom = top + size - 1.5
             drawn.append(
-                element("rect", class_="tie", x=left + 1.5, y=bottom - filled, width=_CELL - 3.0, height=filled)
+                element("rect", class_="tie", x=left + 1.5, y=bottom - filled, width=size - 3.0, height=filled)
             )
         if n <= _N_NUMBER:
             number = f"{pair.mean:.2f}".removeprefix("0")
             drawn.append(text(number, middle[0], middle[1] + 3.5, size=9.5, text_anchor="middle", class_="number"))
         cells.append(element("g", *drawn))
     labels = [
-        shortened(name, short, room - 6.0, 4.0 + k * _CELL + 17.0, size=_SMALL, text_anchor="end")
-        + shortened(name, short, room + k * _CELL + 6.0, 4.0 + k * _CELL + 17.0, size=_SMALL)
+        shortened(name, short, room - 6.0, 8.0 + (k + 0.5) * size, size=_SMALL, text_anchor="end")
+        + shortened(name, short, room + k * size + 6.0, 8.0 + (k + 0.5) * size, size=_SMALL)
         for k, (name, short) in enumerate(zip(names, told_apart(names, room - 6.0, _SMALL), strict=True))
     ]
     words = f"How much each two of {n} columns hang together, by {INTERVAL:.0%} intervals in the table below."

@@ -287,7 +287,8 @@ def why_text(result: Types, name: str) -> str:
         lines += _wrapped("because", column.because)
     lines += _wrapped("read as", f"{column.base}: {column.reason}")
     lines += _wrapped("values", f"{column.values} ({column.n_distinct} different, {column.n_missing} missing)")
-    lines += _wrapped("order", " < ".join(column.order))
+    order = " < ".join(column.order)
+    lines += _wrapped("order", "" if column.values == order else order)  # which values may tell, too
     lines += _wrapped("look at", "; ".join(column.look_at))
     lines += _wrapped("remedy", _reads_codes(column) or (_makes_numbers(column) if AS_TEXT in column.look_at else ""))
     lines += _wrapped("rivals", ", ".join(f"{kind} by the sub-populations of one draw" for kind in column.rivals))

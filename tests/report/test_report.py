@@ -374,6 +374,16 @@ def test_long_names_that_begin_alike_are_told_apart_beside_the_picture_of_pairs(
         assert f"<title>{name}</title>" in picture
 
 
+@pytest.mark.parametrize("n", [2, 20, 60])
+def test_the_picture_of_pairs_is_no_wider_than_the_page(n):
+    names = [f"a measurement of its own, {k:02}" for k in range(n)]
+    picture = pairs_svg(names, [Pair(0, 1, 0.5, 0.4, 0.6, True)], {k: k for k in range(n)})
+    found = re.search(r'width="(\d+)" height="(\d+)"', picture)
+    assert found is not None
+    assert int(found[1]) <= 1170
+    assert int(found[2]) >= 13 * n  # the height of a name each
+
+
 @pytest.mark.parametrize("names", [["b", "c"], ["z", "alcohol"], ["\u00e4", "pH"], ["quality", "k"]])
 def test_short_names_beside_the_picture_of_pairs_are_whole(names):
     picture = pairs_svg(names, [Pair(0, 1, 0.5, 0.4, 0.6, True)], {0: 0, 1: 1})

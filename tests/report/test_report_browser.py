@@ -87,6 +87,8 @@ def test_any_pair_is_drawn_on_demand(opened):
     page.select_option("#up", "2")
     told = page.locator("#told").inner_text()
     assert told.startswith("size and a_rather_long_name_of_a_column: 0.")
+    names = page.locator("#drawn text[font-size='12']").all_inner_texts()
+    assert names == ["size", "a_rather_long_name_of_a_column"]
     n_row = int(told.removesuffix(" rows.").split(" ")[-1])
     assert page.locator("#drawn circle").count() == n_row == 120 - len(range(0, 120, 7))
     page.select_option("#up", "0")
@@ -99,7 +101,7 @@ def test_names_of_many_labels_do_not_cover_each_other(opened):
     page.select_option("#across", "3")
     page.select_option("#up", "0")
     drawn = page.locator("#drawn text[text-anchor=middle]")
-    boxes = [drawn.nth(k).bounding_box() for k in range(drawn.count() - 1)]  # the last one is the name of the column
+    boxes = [drawn.nth(k).bounding_box() for k in range(drawn.count() - 2)]  # the last ones are the names of both
     assert 4 <= len(boxes) < 25
     assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(boxes))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -184,6 +185,15 @@ def test_all_columns_that_were_left_out_are_named_in_lines_that_end_in_time():
 def test_labels_beside_an_order_are_counted_apart():
     column = ColumnType("x", "category", "ordinal", 0.9, SURE, n_distinct=4, order=("low", "mid", "high"))
     assert words_of(column) == "order, 3 + 1"
+
+
+def test_an_order_that_the_values_tell_is_not_told_twice():
+    column = ColumnType("x", "category", "ordinal", 0.9, SURE, values="low < high", n_distinct=2, order=("low", "high"))
+    lines = why_text(of(column), "x").splitlines()
+    assert "values     low < high (2 different, 0 missing)" in lines
+    assert not any(line.startswith("order ") for line in lines)
+    told = why_text(of(replace(column, values="high 60 %, low 40 %")), "x")
+    assert "order      low < high" in told.splitlines()
 
 
 def test_a_code_for_missing_cells_comes_with_the_option_that_reads_it():
