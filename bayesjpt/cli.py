@@ -214,7 +214,7 @@ def types(
         "learner": learner,
         "prior": prior,
         "type_prior": type_prior,
-        "families": names_of(families),
+        "families": names_of(families, "--families"),
         "sampler": sampler,
     }
     chosen |= cli_learners.given_options(learner, **of_learner)
@@ -305,7 +305,7 @@ def fit(
     cli_experts.check_learner(learner, of_experts)
     chosen: dict[str, Any] = {"learner": learner, "prior": prior, "type_prior": type_prior, "sampler": sampler}
     chosen |= cli_learners.given_options(learner, **of_learner)
-    chosen["families"] = names_of(families)
+    chosen["families"] = names_of(families, "--families")
     chains_of = {"draws": draws, "tune": tune, "thin": thin, "chains": chains, "cores": cores, "seed": seed}
     checkpoint = None if checkpoint is None else as_path(checkpoint, CheckpointError)
     if resume and checkpoint is not None and not quiet:

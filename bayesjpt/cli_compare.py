@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +15,7 @@ import typer
 from bayesjpt.announced import FIRST_TIME, announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
-from bayesjpt.errors import BayesjptWarning
+from bayesjpt.errors import BayesjptError, BayesjptWarning
 
 if TYPE_CHECKING:
     from bayesjpt.fitting.compare import TableComparison
@@ -59,7 +61,8 @@ def compare(
 def _rows(path: Path, reader: TableReader, quiet: bool) -> Any:
     with announced(f"reading {path.name}", not quiet):
         if path.suffix.lower() != FIT:
-            return reader.table(path)
+            with _notes_of(path.name):
+                return reader.table(path)
         from bayesjpt.posterior.store import load
 
         post = load(path)
@@ -70,6 +73,23 @@ def _rows(path: Path, reader: TableReader, quiet: bool) -> Any:
                 err=True,
             )
         return post
+
+
+@contextlib.contextmanager
+def _notes_of(name: str) -> Iterator[None]:
+    """Say of our warnings, and of what is refused, which file they are about."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", BayesjptWarning)
+            yield
+    except BayesjptError as error:
+        if name in error.found:
+            raise
+        raise type(error)(f"{name}: {error.found}", error.expected, error.remedy, command=error.command) from None
+    finally:
+        for one in caught:
+            is_ours = issubclass(one.category, BayesjptWarning)
+            warnings.warn(f"{name}: {one.message}" if is_ours else str(one.message), one.category, stacklevel=1)
 
 
 def _names(first: Path, second: Path) -> tuple[str, str]:

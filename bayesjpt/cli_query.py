@@ -117,7 +117,7 @@ def dependence(
 
     post = _load(fit)
     with _asking():
-        found = ranked_pairs(post, names_of(columns), normalised, given, interval, draws, top)
+        found = ranked_pairs(post, names_of(columns, "--columns"), normalised, given, interval, draws, top)
     names, pairs, mean, lo, hi, shown = found.names, found.pairs, found.mean, found.lower, found.upper, found.shown
     if output is not None:
         numbers = {"mean": mean, "lower": lo, "upper": hi}
@@ -356,7 +356,7 @@ def tree(
     post = _load(fit)
     with _asking():
         max_draws = defaults.TREE_DRAWS if draws is None else draws
-        view = tree(post, names_of(columns), max_leaves=leaves, max_draws=max_draws)
+        view = tree(post, names_of(columns, "--columns"), max_leaves=leaves, max_draws=max_draws)
     cli_experts.show_picture(view, output, view.data.nodes[0].n_leaves)
     return _tell_stability(post)
 

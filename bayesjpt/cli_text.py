@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesjpt.errors import BayesjptWarning
+from bayesjpt.errors import BayesjptError, BayesjptWarning
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,9 +28,25 @@ _LARGEST_K = 0.7
 """Of the Pareto shape, up to which importance weights are trusted (Vehtari et al., 2024)."""
 
 
-def names_of(listed: str | None) -> list[str] | None:
-    """Return the names of a list with commas; None where nothing was given."""
-    return None if listed is None else [name.strip() for name in listed.split(",")]
+def names_of(listed: str | None, option: str) -> list[str] | None:
+    """Return the names that an option lists with commas; None where nothing was given.
+
+    Raises
+    ------
+    BayesjptError
+        For commas, or nothing, without a name.
+
+    Examples
+    --------
+    >>> names_of("normal, gamma,", "--families"), names_of(None, "--families")
+    (['normal', 'gamma'], None)
+    """
+    if listed is None:
+        return None
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    if not names:
+        raise BayesjptError(f"{option} {listed!r}", "names with commas between them")
+    return names
 
 
 def explained_text(why: Explanation) -> str:

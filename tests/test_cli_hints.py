@@ -98,6 +98,25 @@ def test_a_table_in_place_of_a_fit_says_how_to_fit_it(rows, capfd):
     assert f"Fit it first: bayesjpt fit {rows} -o new.nc." in err
 
 
+def test_names_without_a_name_are_refused(rows, fit, capfd):
+    for arguments in (("types", rows, "--families", ","), ("dependence", fit, "--columns", " ")):
+        status, _, err = run(capfd, *arguments)
+        assert (status, "expected names with commas between them" in err) == (2, True)
+
+
+def test_notes_on_two_tables_name_their_files(tmp_path, capfd):
+    for name, size in (("first.csv", "unknown"), ("other.csv", "n.a.")):
+        rows = [f"{k % 7 + 0.5};{'a' if k % 3 else 'b'}" for k in range(60)]
+        (tmp_path / name).write_text("\n".join(["size;kind", *rows, f"{size};a"]), encoding="utf-8")
+    status, _, err = run(capfd, "compare", tmp_path / "first.csv", tmp_path / "other.csv")
+    assert status == 0
+    assert "bayesjpt: first.csv: read as missing among numbers: 'unknown' in column 'size'" in err
+    assert "bayesjpt: other.csv: read as missing among numbers: 'n.a.' in column 'size'" in err
+    (tmp_path / "other.csv").write_text("size;kind\n1;2;3\n", encoding="utf-8")
+    status, _, err = run(capfd, "compare", tmp_path / "first.csv", tmp_path / "other.csv", "-q")
+    assert (status, "other.csv" in err) == (2, True)
+
+
 def test_types_within_a_time_are_those_of_the_structures_that_are_done(frame, tmp_path, capfd):
     frame.to_csv(tmp_path / "table.csv", index=False)
     options = ("--time", "1e-9", "--draws", 2, "--tune", 2, "--cores", 1, "--seed", 1)

@@ -21,6 +21,7 @@ from bayesjpt.fitting.compare_cells import (
     without_values,
 )
 from bayesjpt.fitting.compare_rounding import AtOneRounding, at_one_rounding
+from bayesjpt.table.notation import shared
 
 if TYPE_CHECKING:
     from bayesjpt.circuit.paths import Interval, Labels, Region
@@ -420,8 +421,7 @@ def _both(
         except BayesjptError:  # nothing but the indicator is left to look at
             return None
     # numbers and dates lost how the tables write them, which conditions on them tell
-    notations = {name: first.column.notation for name, (first, second) in cells.items()
-                 if first.column.notation == second.column.notation}  # fmt: skip
+    notations = {name: shared(*(one.column.notation for one in both)) for name, both in cells.items()}
     told = [
         column if column.base == "category" else replace(column, notation=notations.get(column.name))
         for column in joined.schema

@@ -28,7 +28,7 @@ from bayesjpt.queries.event import (
 )
 from bayesjpt.queries.intervals import Domain, Intervals, domain_of, intersection
 from bayesjpt.table import cells as cells_of
-from bayesjpt.table.excluded import censored, first_odd
+from bayesjpt.table.excluded import IN_ONE_UNIT, WITH_ONE_MARK, censored, first_odd
 from bayesjpt.table.ordered_labels import known_order
 from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
@@ -91,6 +91,13 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
                 f"column {name!r} is not part of the model; it is left out: {column.reason}",
                 remedy=f"Mend such cells, or read them as missing with na={token!r}, and fit again.",
                 command=f"Mend such cells, or read them as missing with --na {shlex.quote(token)}, and fit again.",
+                place=place,
+            )
+        in_one = next((way for way in (IN_ONE_UNIT, WITH_ONE_MARK) if column.reason.endswith(way)), None)
+        if column.name == name and in_one is not None:
+            raise EventError(
+                f"column {name!r} is not part of the model; it is left out: {column.reason}",
+                remedy=f"Write them {in_one.removesuffix(' they are read')}, and fit again.",
                 place=place,
             )
         if column.name == name:

@@ -37,6 +37,8 @@ NO_LABEL_TOKENS = NO_NUMBER_TOKENS - {"None", "none", "unknown", "missing", "DNF
 """Those that are no word. Among labels they may say "not applicable", which is no gap: training rows keep them, and are
 to be looked at; new rows of a column that has no such label are missing there."""
 
+_NAMIBIAS = frozenset({NAMIBIA, NAMIBIA.lower()})
+
 MICROSECONDS_PER_DAY = 86_400_000_000
 FARTHEST_DAY = 1e8
 """From 1970 to either side: datetime64[us] holds 1.06e8 days, 292,000 years."""
@@ -140,10 +142,12 @@ def from_text(name: str, distinct: Sequence[str], codes: np.ndarray) -> Cells:
     kept = sorted(set(stripped) - MISSING_TOKENS)
     position = {text: number for number, text in enumerate(kept)}
     renumber = np.array([*(position.get(text, -1) for text in stripped), -1], np.int64)
-    place = place_called_na(kept) if NAMIBIA in stripped else ""
-    option = f"{name}={NAMIBIA}"
+    token = next((one for one in _NAMIBIAS if one in stripped), "")
+    others = kept if token == NAMIBIA else [text.upper() for text in kept if text.islower()]
+    place = place_called_na(others) if token and len(others) == len(kept) else ""
+    option = f"{name}={token}"
     note = (
-        f"{NAMIBIA!r} in column {name!r} is read as missing (if it is {place}, keep_na={option!r}, or --keep-na "
+        f"{token!r} in column {name!r} is read as missing (if it is {place}, keep_na={option!r}, or --keep-na "
         f"{shlex.quote(option)}, keeps it)"
         if place
         else ""
@@ -177,7 +181,7 @@ def with_tokens(cells: Cells, words: Collection[str]) -> Cells:
     token_codes = np.array([*renumber, -1], np.int64)[cells.token_codes] if left else None
     return replace(
         cells, distinct=np.array(distinct, object), codes=codes, tokens=left, token_codes=token_codes,
-        note="" if NAMIBIA in words else cells.note,
+        note="" if not _NAMIBIAS.isdisjoint(words) else cells.note,
     )  # fmt: skip
 
 
@@ -255,7 +259,7 @@ def without_values(cells: Cells, tokens: Sequence[str]) -> Cells:
     if not mine or cells.excluded:
         return cells
     if set(mine) & set(cells.tokens):  # said to be missing: no question is left
-        cells = replace(cells, tokens=(), token_codes=None)
+        cells = replace(cells, tokens=(), token_codes=None, note="")
     numbers = {float(token) for token in mine if number_of_text(token) is not None}
     if cells.stored == "text":
         gone = [text in mine or (number_of_text(text) in numbers) for text in cells.distinct]
@@ -263,6 +267,18 @@ def without_values(cells: Cells, tokens: Sequence[str]) -> Cells:
         gone = [value in numbers for value in cells.distinct.tolist()]
         gone = [one or label in mine for one, label in zip(gone, labels_of(cells), strict=True)]
     return without_distinct(cells, np.array(gone, bool))
+
+
+def tokens_of_no_cell(table: Sequence[Cells], tokens: Sequence[str]) -> list[str]:
+    """Return those tokens that are the value of no cell, and none that is read as missing anyway."""
+    known = MISSING_TOKENS.union(token for cells in table for token in cells.tokens)
+    return [
+        token
+        for token in tokens
+        if token not in known
+        and token.partition("=")[2] not in known - {""}
+        and all(cells.excluded or without_values(cells, [token]).n_distinct == cells.n_distinct for cells in table)
+    ]
 
 
 def without_distinct(cells: Cells, gone: np.ndarray) -> Cells:

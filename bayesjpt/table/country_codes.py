@@ -21,6 +21,8 @@ _ALPHA_2 = frozenset(
     )
 )
 """ISO 3166-1 alpha-2, and XK of Kosovo."""
+_USED_AS_SUCH = frozenset({"UK", "EL", "EU", "XX", "ZZ", "AN", "CS", "YU"})
+"""What stands beside them: other codes of two countries, the union, the unknown, and countries that are no more."""
 _CONTINENTS = frozenset({"AF", "AN", "AS", "EU", "OC", "SA"})
 
 
@@ -33,10 +35,11 @@ def place_called_na(others: Collection[str]) -> str:
     ('Namibia', 'North America')
     >>> place_called_na(["FL", "CA", "TX", "NY", "WA"])
     ''
-    >>> place_called_na(["DE", "ZA"]), place_called_na(["SI", "NO"])
+    >>> place_called_na(["DE", "ZA", "UK"]), place_called_na(["SI", "NO"])
     ('Namibia', '')
     """
     if len(others) >= _LEAST and _CONTINENTS.issuperset(others) and {"EU", "OC"} & {*others}:
         return "North America"
-    is_of_countries = len(others) >= _LEAST and _ALPHA_2.issuperset(others) and not _YES_OR_NO.issuperset(others)
+    codes = {*others} - _USED_AS_SUCH
+    is_of_countries = len(codes) >= _LEAST and _ALPHA_2.issuperset(codes) and not _YES_OR_NO.issuperset(codes)
     return "Namibia" if is_of_countries else ""

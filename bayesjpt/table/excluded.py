@@ -44,6 +44,9 @@ _MOST_TOLD = 5
 _BOUND = re.compile(r"([<>]=?|[≤≥]) ?(.+)|(.+?) ?\+")
 _BELOW = ("<", "≤")
 
+IN_ONE_UNIT, WITH_ONE_MARK = "in one unit they are read", "with one mark they are read"
+"""What would make numbers of some columns; the ends of their reasons."""
+
 _ID_NAME = re.compile(
     r"""[\W_]*(id|ids|idx|index|key|pk|serial|no|nr|ean|gtin|upc|isbn|iban|imei|barcode|row[\W_]?(id|no|nr|names?|number)|index_level_\d+)[\W_]*
     |\#|unnamed([\W_].*)?
@@ -63,20 +66,18 @@ def set_aside_reason(cells: Cells, view: Cells) -> str | None:
     if view.stored == "text":
         units = units_of(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
         if units:
-            return f"numbers in {', '.join(units[:-1])} and {units[-1]}: {n_distinct} texts; in one unit they are read"
+            return f"numbers in {', '.join(units[:-1])} and {units[-1]}: {n_distinct} texts; {IN_ONE_UNIT}"
         part = partly_marked(view.distinct.tolist(), view.counts()) if enough and n_distinct > _FEW_TEXTS else None
         if part and part.is_of_two_scales:
             sizes = " and ".join(f"{size:.3g}" for size in part.medians)
             return (
                 f"numbers with and without {part.unit}, of two scales: {part.in_words()}, medians {sizes} without and "
-                f"with it; in one unit they are read"
+                f"with it; {IN_ONE_UNIT}"
             )
         marks = mixed_decimals(view.distinct) if enough and n_distinct > _FEW_TEXTS else ()
         if marks:
             examples = f"{marks[0]!r} and {marks[1]!r}"
-            return (
-                f"numbers with decimal commas and points, {examples}: {n_distinct} texts; with one mark they are read"
-            )
+            return f"numbers with decimal commas and points, {examples}: {n_distinct} texts; {WITH_ONE_MARK}"
         if enough and nearly_all:
             found = f"{n_distinct} distinct texts in {n} observed cells"
             return f"identifier or free text: {found}{nearly_read(view)}"

@@ -7,3 +7,23 @@ from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
 Notation = NumberNotation | DateNotation | DurationNotation
+
+
+def shared(one: Notation | None, other: Notation | None) -> Notation | None:
+    """Return a notation in which two tables write the same numbers; None where they write them differently.
+
+    Where one holds times of day and the other, which has shorter ones, lengths of time, all are lengths.
+
+    Examples
+    --------
+    >>> shared(DateNotation("clock", "%k:%M:%S"), DurationNotation("h:mm:ss"))
+    DurationNotation(pattern='h:mm:ss')
+    >>> shared(DateNotation("clock", "%H:%M"), DurationNotation("h:mm:ss"))
+    """
+    if one == other:
+        return one
+    clock, length = (one, other) if isinstance(one, DateNotation) else (other, one)
+    if not isinstance(clock, DateNotation) or not isinstance(length, DurationNotation) or clock.order != "clock":
+        return None
+    is_same = length.pattern in (("h:mm:ss", "hh:mm:ss") if "%S" in clock.pattern else ("0:00",))
+    return length if is_same else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.errors import SchemaError, TableError, warn
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.written_dates import DateNotation
 
@@ -247,10 +247,15 @@ def read_table(
     was decided. Columns without values, of free texts, identifiers, lists and the like are excluded;
     ``schema.set_aside`` says why.
     """
+    from bayesjpt.table.cells import tokens_of_no_cell
     from bayesjpt.table.read import read_cells
     from bayesjpt.table.reading import Reading
 
     table, known = read_cells(path, limits, Reading(**reading))
+    if known.tokens and not isinstance(schema, Schema):  # new rows may lack what training rows had
+        unused = tokens_of_no_cell(table, known.tokens)
+        if unused:
+            warn(f"no cell holds what na, or --na, says is missing: {', '.join(map(repr, unused))}")
     return _assemble(table, known, kinds, schema, unseen, other=other, ignore_new=ignore_new)
 
 

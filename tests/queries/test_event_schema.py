@@ -211,3 +211,11 @@ def test_the_remedy_for_an_order_of_labels_names_those_that_are_meant(event, nam
         boxes(event, schema)
     assert "1st < 2nd < 3rd < 4th" in str(told.value)
     assert named in str(told.value)
+
+
+def test_amounts_in_several_currencies_are_to_be_written_in_one():
+    """No kind would make numbers of them."""
+    price = [f"{mark} {k}.50" for k in range(20) for mark in ("€", "$", "£")]
+    schema = bj.as_table({"price": price, "size": [k * k % 17 for k in range(60)]}).schema
+    with pytest.raises(EventError, match=r"in one unit they are read\. Write them in one unit, and fit again\."):
+        boxes("price > 10", schema)

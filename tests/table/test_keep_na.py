@@ -76,3 +76,22 @@ def test_not_applicable_is_told_where_it_may_be_an_answer(case, recwarn):
     assert ["10 of 40 rows" in message for message in found] == [True] * (case == "many")
     bj.as_table({"outcome": outcome, "size": size}, na="outcome=n/a")
     assert len(recwarn) == (case == "many")
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["NA", "DE", "ZA", "UK"], "keep_na='to=NA'"),
+        (["na", "de", "za", "fr"], "keep_na='to=na'"),
+        (["na", "De", "za", "fr"], ""),
+        (["NA", "yes", "no"], ""),
+    ],
+)
+def test_namibia_is_asked_for_among_codes_of_countries(labels, said, recwarn):
+    frame = {"to": labels * 15, "size": [k * k % 17 for k in range(15 * len(labels))]}
+    bj.as_table(frame)
+    told = "; ".join(str(one.message) for one in recwarn)
+    assert (said in told) if said else ("Namibia" not in told)
+    recwarn.clear()
+    bj.as_table(frame, na=labels[0])
+    assert not list(recwarn)
