@@ -21,6 +21,9 @@ MAX_SEED_MOVE = 0.25
 """Part of its interval by which another seed may move an answer for a fit to count as stable: three quarters of a
 standard deviation of a normal posterior."""
 
+KNOWN_MOVE = 10.0
+"""Widths from which a move says that nothing is known of it: Student's t of a structure or so, which has no bounds."""
+
 INDEPENDENT_DRAWS = "Draws are independent, from the posterior in closed form: no chain has to converge."
 
 MIN_WARM_UP_T = 3.0
@@ -70,6 +73,9 @@ class Stability:
         """Return one sentence for people."""
         if np.isnan(self.move):
             text = f"{self.n_structure} structures; no answer varies."
+        elif self.move > KNOWN_MOVE:
+            text = f"{self.n_structure} structures; too few carry weight to tell how far another seed moves answers."
+            text += " Ask for more structures."
         else:
             moved = (
                 f"moves {_percent(STABLE_SHARE)} of the answers by less than {_percent(self.move)} of their intervals"
@@ -98,8 +104,8 @@ class Stability:
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent, rounded up: "less than" it stays true."""
-    return f"{np.ceil(100.0 * share - 1e-9):.0f} %"
+    """Return a share in percent, rounded up, "less than" which stays true; words for one that nobody knows."""
+    return "not known" if share > KNOWN_MOVE else f"{np.ceil(100.0 * share - 1e-9):.0f} %"
 
 
 def stability(post: StackedPosterior, shares: TypeShares) -> Stability:

@@ -230,6 +230,18 @@ def test_a_warm_up_that_was_too_short_is_told(whole, rng):
     assert "warm-up" not in StackedPosterior(level, whole.weights).convergence().sentence()
 
 
+def test_structures_of_which_one_has_nearly_all_weight_tell_nothing_about_another_seed():
+    """Student's t has no bounds there: a boosted fit said that answers move by less than 7e63 % of their intervals."""
+    table = bj.as_table(pd.DataFrame({"size": np.random.default_rng(1).gamma(2.0, 1.0, 60).round(1)}))
+    post = bj.fit(table, n_structures=2, draws=5, tune=2, seed=1, cores=1, progress=False)
+    judged = StackedPosterior(post.by_structure(), [0.999, 0.001]).convergence()
+    said = "2 structures; too few carry weight to tell how far another seed moves answers. Ask for more structures."
+    assert judged.sentence().startswith(said)
+    assert not judged.converged
+    assert "e+" not in repr(judged)
+    assert max(map(len, repr(judged).splitlines()[:-1])) < 80
+
+
 def test_structures_of_a_single_chain_are_judged_without_the_diagnostics_of_chains(monkeypatch):
     """To load ArviZ takes longer than the judging itself."""
     table = bj.as_table(pd.DataFrame({"size": np.random.default_rng(1).gamma(2.0, 1.0, 60).round(1)}))
