@@ -249,8 +249,12 @@ def test_resumed_fit_is_that_of_an_undisturbed_one_and_redoes_nothing(table, pos
     with pytest.raises(SamplingError, match="killed"):
         bj.fit(table, seed=5, cores=1, **options)
     assert structures_done(tmp_path / "kept") == [0, 1]
-    assert same(bj.fit(table, resume=True, cores=2, **options), post)
+    resumed = bj.fit(table, resume=True, cores=2, **options)
+    assert same(resumed, post)
     assert sorted(calls) == [0, 1, 2, 2, 3]
+    for name, one in (("resumed.nc", resumed), ("undisturbed.nc", post)):
+        one.save(tmp_path / name)
+    assert (tmp_path / "resumed.nc").read_bytes() == (tmp_path / "undisturbed.nc").read_bytes()
 
 
 def test_a_checkpoint_of_a_finished_fit_gives_it_back_and_can_be_removed(table, post, tmp_path, monkeypatch):

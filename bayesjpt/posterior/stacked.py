@@ -143,7 +143,8 @@ class StackedPosterior(Posterior):
 
 def _stats_together(structures: Sequence[Posterior | NetworkDraws]) -> dict[str, np.ndarray]:
     """Return the sampler's statistics that all structures have, (n_chain, n_draw) of the whole."""
-    names = [name for name in structures[0].sample_stats if all(name in post.sample_stats for post in structures)]
+    # in one order: a structure that a checkpoint kept has them in another one, and files would differ
+    names = sorted(name for name in structures[0].sample_stats if all(name in post.sample_stats for post in structures))
     return {name: np.concatenate([post.sample_stats[name] for post in structures], axis=1) for name in names}
 
 
