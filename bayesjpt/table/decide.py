@@ -283,6 +283,7 @@ def _column(view: Cells, override: Override) -> Column:
     return numeric.real(view, reason, override)
 
 
+_OPEN = "The place of other labels is part of an order: leave out other = false, or other=False, or --closed."
 _WORDS = {"category": "a category", "integer": "an integer column", "real": "a real column"}
 
 
@@ -346,4 +347,5 @@ def _check_families(column: Column, override: Override) -> None:
             raise SchemaError(
                 f"{where}, which does not fit its base {column.base!r} and support {lo:g} to {hi:g}",
                 f"one of {', '.join(offered)}" if offered else None,
+                _OPEN if name == "ordinal" and column.base == "category" and not column.other else None,
             )

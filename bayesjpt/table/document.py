@@ -53,7 +53,8 @@ support     least and largest possible value, such as [0.0, inf].
 resolution  of a real column: the step in which it was recorded; a value stands for its cell of this width.
 location    and scale: inside, real likelihoods see (x - location) / scale.
 atoms       of a real column: values that repeat far beyond chance, such as [0.0]; each has its own probability.
-families    the only likelihoods of the column; all that fit where the line is missing.
+families    the only likelihoods of the column; all that fit where the line is missing. ["ordinal"] says that labels
+            have an order, in which they are listed.
 Dates       are in days since 1970-01-01."""
 
 

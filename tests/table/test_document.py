@@ -342,6 +342,10 @@ def test_new_rows_are_read_under_the_schema_that_a_document_led_to(frame):
             '[column.change]\nbase = "real"\nfamilies = ["gamma"]',
             ["line 3", "'gamma'", "support -inf to inf", "one of normal"],
         ),
+        (
+            '[column.color]\nbase = "category"\nother = false\nfamilies = ["ordinal"]',
+            ["line 4", "'ordinal'", "leave out other = false"],
+        ),
     ],
 )
 def test_contradiction_between_document_and_rows_names_line_and_remedy(frame, section, words):
