@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import TableError
+from bayesjpt.errors import BayesjptWarning, TableError
 from bayesjpt.table.read import read_cells
 from bayesjpt.table.write import write_filled
 
@@ -95,3 +95,11 @@ def test_namibia_is_asked_for_among_codes_of_countries(labels, said, recwarn):
     recwarn.clear()
     bj.as_table(frame, na=labels[0])
     assert not list(recwarn)
+
+
+def test_values_said_to_be_missing_that_no_cell_holds_are_told(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n-999,x\n1.5,NA\n2.5,-\n3.5,y\n", encoding="utf-8")
+    with pytest.warns(BayesjptWarning, match=r"no cell holds what na, or --na, says.*: 'gone', 'b=-999', 'c=1'"):
+        bj.read_table(tmp_path / "t.csv", na=["-999", "gone", "b=-999", "c=1", "NA", "b=NA", "b=-"])
+    schema = bj.read_table(tmp_path / "t.csv", na="-999").schema
+    bj.read_table(tmp_path / "t.csv", na=["-999", "gone"], schema=schema)  # new rows may lack it

@@ -96,14 +96,6 @@ def test_more_values_may_mean_missing(tmp_path):
     np.testing.assert_array_equal(as_table(frame, na=["-999", "gone", "c=99"]).observed, table.observed)
 
 
-def test_values_said_to_be_missing_that_no_cell_holds_are_told(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n-999,x\n1.5,NA\n2.5,-\n3.5,y\n", encoding="utf-8")
-    with pytest.warns(BayesjptWarning, match=r"no cell holds what na, or --na, says.*: 'gone', 'b=-999', 'c=1'"):
-        read_table(tmp_path / "t.csv", na=["-999", "gone", "b=-999", "c=1", "NA", "b=NA", "b=-"])
-    schema = read_table(tmp_path / "t.csv", na="-999").schema
-    read_table(tmp_path / "t.csv", na=["-999", "gone"], schema=schema)  # new rows may lack it
-
-
 BODY = "day;kind;sum\n01.02.2023;a;1,5\n02.02.2023;b;-2,5\n28.02.2023;a;3,0\n"
 
 
