@@ -37,7 +37,7 @@ NO_LABEL_TOKENS = NO_NUMBER_TOKENS - {"None", "none", "unknown", "missing", "DNF
 """Those that are no word. Among labels they may say "not applicable", which is no gap: training rows keep them, and are
 to be looked at; new rows of a column that has no such label are missing there."""
 
-_NAMIBIAS = frozenset({NAMIBIA, NAMIBIA.lower()})
+_NAMIBIAS = NAMIBIA, NAMIBIA.lower()
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 FARTHEST_DAY = 1e8
@@ -181,7 +181,7 @@ def with_tokens(cells: Cells, words: Collection[str]) -> Cells:
     token_codes = np.array([*renumber, -1], np.int64)[cells.token_codes] if left else None
     return replace(
         cells, distinct=np.array(distinct, object), codes=codes, tokens=left, token_codes=token_codes,
-        note="" if not _NAMIBIAS.isdisjoint(words) else cells.note,
+        note="" if any(one in words for one in _NAMIBIAS) else cells.note,
     )  # fmt: skip
 
 
