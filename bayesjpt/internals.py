@@ -26,6 +26,7 @@ PLACES = {
     "cgutils": "numba.core.cgutils",
     "dataclass_state": "pymc.step_methods.state.dataclass_state",
     "default_transform": "pymc.distributions.transforms._default_transform",
+    "funcify_and_cache_key": "pytensor.link.numba.dispatch.basic.numba_funcify_and_cache_key",
     "impl_ret_borrowed": "numba.core.imputils.impl_ret_borrowed",
     "infer_getattr": "numba.core.typing.templates.infer_getattr",
     "log_probability": "pymc.logprob.abstract._logprob",

@@ -18,9 +18,10 @@ from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
 from pytensor.tensor.rewriting.basic import register_canonicalize
+from pytensor.tensor.subtensor import Subtensor
 
 from bayesjpt.errors import ModelError
-from bayesjpt.internals import log_probability
+from bayesjpt.internals import funcify_and_cache_key, log_probability
 from bayesjpt.model import distributions, truncated_beta
 from bayesjpt.model.circuit_rows import RefusedGradient
 
@@ -86,6 +87,36 @@ def _plain_logp(op):
     return log_probability.dispatch(mro[mro.index(BlockVariable) + 1])
 
 
+class OnSimplexes(CheckAndRaise):
+    """Weights as they are, which have to add up to one, and may not be compiled as a slice of a longer vector.
+
+    So they are in samplers that move all variables at once along the whole line: ``pm.sample_smc`` took the covariance
+    of its particles, which is singular where weights add up to one, once all had been drawn.
+    """
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        self.refuse_slices(node)
+
+    def refuse_slices(self, node) -> None:
+        """Raise `ModelError` for weights that are cut from a vector of several variables."""
+        value = node.inputs[0]
+        while value.owner is not None and not isinstance(value.owner.op, Subtensor):
+            value = value.owner.inputs[0]  # casts and reshapes
+        if value.owner is not None:
+            raise ModelError(
+                "weights of a block that Gibbs sweeps draw, in one vector with others, as pm.sample_smc and "
+                "pm.Metropolis move them, which leave the simplexes",
+                "bj.CircuitMixture(..., transforms=True)",
+                "Or sample by pm.sample(), and leave weights out of step=",
+            )
+
+
+@funcify_and_cache_key.register(OnSimplexes)
+def _on_simplexes_numba(op, node, **kwargs):
+    op.refuse_slices(node)
+    return funcify_and_cache_key.dispatch(CheckAndRaise)(op, node, **kwargs)
+
+
 class BlockNormalRV(BlockVariable, NormalRV):
     """Normal of a block."""
 
@@ -107,14 +138,14 @@ def _block_segment_dirichlet_logp(op, values, rng, size, concentration, **kwargs
     """Return the log density; a step that walks off the simplexes would have all it proposes rejected in silence."""
     # concentrations may be of variables that other steps draw, and have their gradient
     cut = disconnected_grad(values[0])
-    logp = distributions.segment_dirichlet_logp(op, [cut], rng, size, concentration, **kwargs)
     near = pt.all(pt.abs(op.segments.sum(cut) - 1.0) < _FAR_OFF)
-    checked = CheckAndRaise(
+    checked = OnSimplexes(
         ModelError,
         "weights of a block that do not add up to one, as where pm.Metropolis or pm.Slice moved them; expected values "
         "of its own sweeps. Leave weights out of step=, or make the block with transforms=True",
-    )(logp, near)
-    return WithoutGradient()(checked, *values)
+    )(cut, near)
+    logp = distributions.segment_dirichlet_logp(op, [checked], rng, size, concentration, **kwargs)
+    return WithoutGradient()(logp, *values)
 
 
 class BlockFlooredInverseGammaRV(BlockVariable, distributions.FlooredInverseGammaRV):

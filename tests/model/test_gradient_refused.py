@@ -35,6 +35,12 @@ def test_gradients_of_a_block_of_sweeps_are_refused_with_the_remedy(way, small):
         way()
 
 
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+def test_smc_which_leaves_the_simplexes_is_refused_before_it_draws(mode, small):
+    with pytensor.config.change_flags(mode=mode), pytest.raises(ModelError, match=r"pm\.sample_smc.*transforms=True"):
+        pm.sample_smc(20, chains=1, cores=1, model=small[0], progressbar=False, compute_convergence_checks=False)
+
+
 def test_the_refusal_is_the_same_in_compiled_graphs(small):
     model, _ = small
     with pytensor.config.change_flags(mode="NUMBA"), pytest.raises(ModelError, match="transforms=True"):

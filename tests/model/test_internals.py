@@ -35,6 +35,7 @@ NAMES = {
     ("pymc.distributions.dist_math", "check_parameters"): "densities of a block's parameters outside their range",
     ("pytensor.link.numba.dispatch.basic", "numba_njit"): "compiled densities and generators",
     ("pytensor.link.numba.dispatch.basic", "register_funcify_default_op_cache_key"): "compiled densities",
+    ("pytensor.link.numba.dispatch.basic", "numba_funcify_and_cache_key"): "refusing pm.sample_smc of a block",
     ("pytensor.link.numba.dispatch.random", "numba_core_rv_funcify"): "compiled generators: predictive draws",
     ("pytensor.compile", "optdb"): "blocks compiled for JAX, and for numba in seconds",
     ("pytensor.graph.rewriting.basic", "dfs_rewriter"): "blocks compiled for numba in seconds (compiled_draws)",
