@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from typing import Any, Protocol
 
 from bayesjpt.errors import SamplingError
@@ -26,6 +26,9 @@ class Submits(Protocol):
 
 Run = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterator[Any]]
 """From a function and the arguments of each call to the results, in their order."""
+
+
+_OPEN = "one that is open until the fit is done"
 
 
 def in_turn(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
@@ -57,7 +60,7 @@ def run_by(executor: Submits | None) -> Run:
 
 @contextlib.contextmanager
 def lost_processes_told() -> Iterator[None]:
-    """Make of an executor whose process ended an error of ours."""
+    """Make of an executor whose process ended, or that was closed, an error of ours."""
     try:
         yield
     except BrokenExecutor as error:
@@ -66,10 +69,37 @@ def lost_processes_told() -> Iterator[None]:
             "processes that live as long as the fit",
             "A program that starts processes does so under: if __name__ == '__main__'.",
         ) from error
+    except CancelledError as error:
+        raise SamplingError(
+            "the executor gave up a task: its processes, or the connection to them, were closed", _OPEN
+        ) from error
     except RuntimeError as error:
         if "after shutdown" not in str(error):
             raise
-        raise SamplingError(f"the executor takes no work: {error}", "one that is open until the fit is done") from error
+        raise SamplingError(f"the executor takes no work: {error}", _OPEN) from error
+    except Exception as error:
+        # of Dask, which may not be installed
+        if type(error).__name__ != "KilledWorker":
+            raise
+        raise SamplingError(
+            "workers of Dask ended one after the other at the same task, as where it needs more memory than they have",
+            "workers that live as long as the fit",
+            "Give each more memory, or start fewer of them.",
+        ) from error
+
+
+def client_of(executor: Any) -> Any:
+    """Return the client of Dask that an executor submits by, or is; None of other executors.
+
+    Raises
+    ------
+    SamplingError
+        For a client that is closed.
+    """
+    client = executor if hasattr(executor, "nthreads") else getattr(executor, "_client", None)
+    if getattr(client, "status", None) in ("closing", "closed"):
+        raise SamplingError("the executor takes no work: its client of Dask is closed", _OPEN)
+    return client
 
 
 def check_executor(executor: Any) -> None:

@@ -159,7 +159,8 @@ class Ensemble:
         if self.executor is None or not isinstance(table, Dataset):
             return self
         plain, there = replace(self, executor=None), SameCode(learn_there)
-        return replace(self, learned={k: self.executor.submit(there, plain, k, table) for k in ours})
+        with lost_processes_told():
+            return replace(self, learned={k: self.executor.submit(there, plain, k, table) for k in ours})
 
     def sample(
         self,

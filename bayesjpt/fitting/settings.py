@@ -27,7 +27,7 @@ from bayesjpt.defaults import (
     THIN,
     TUNE,
 )
-from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, warn
+from bayesjpt.errors import CheckpointError, LearnerError, ModelError, SamplingError, counted, warn
 from bayesjpt.executors import check_executor
 from bayesjpt.fitting.learning import Learner, check_learners, check_options, name_of, smooths_splits
 from bayesjpt.user_paths import as_path
@@ -247,7 +247,8 @@ def _warn_of_few_rows(n_row: int, executor: Any) -> None:
 
     n_worker = workers_of(executor)
     if n_row < ROWS_PER_WORKER * n_worker:
-        warn(f"{n_row} rows for {n_worker} workers: below {ROWS_PER_WORKER} rows a worker one machine is faster")
+        workers = counted(n_worker, "worker")
+        warn(f"{n_row} rows for {workers}: below {ROWS_PER_WORKER} rows a worker one machine is faster")
 
 
 def _check_time(time: object, can_end_early: bool) -> None:

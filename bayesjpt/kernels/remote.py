@@ -20,7 +20,7 @@ from typing import Any
 from bayesjpt.circuit.plan import Plan
 from bayesjpt.code_hash import package_hash
 from bayesjpt.errors import SamplingError
-from bayesjpt.executors import Submits, lost_processes_told, run_by
+from bayesjpt.executors import Submits, client_of, lost_processes_told, run_by
 from bayesjpt.families import registry
 from bayesjpt.kernels.histograms import Bins, Counts, count_rows
 from bayesjpt.kernels.unit_sweeper import Counted, SweepTask, count_units, make_buffers
@@ -174,8 +174,8 @@ def parts_of(n_unit: int, n_worker: int) -> list[tuple[int, int]]:
 
 
 def workers_of(executor: Any) -> int:
-    """Return how many workers an executor has now, 1 where it does not say."""
-    client = getattr(executor, "_client", None)
+    """Return how many workers an executor, or a client of Dask, has now, 1 where it does not say."""
+    client = client_of(executor)
     if client is not None:
         return max(sum(client.nthreads().values()), 1)
     return max(int(getattr(executor, "_max_workers", 1)), 1)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+from concurrent.futures import CancelledError
+from types import SimpleNamespace
 
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import SamplingError
+from bayesjpt.errors import BayesjptWarning, SamplingError
 from bayesjpt.kernels import remote
 from bayesjpt.kernels.samplers import make_sweeper
 from bayesjpt.sampler.remote_workers import workers
 from tests.kernels.test_units import BLOCKED, SMALL, a_case, after, bits, sweeper_of, units_of
+from tests.table.test_dataset import a_frame, written
+from tests.test_fit_dataset import SHORT
 
 
 def test_numbers_and_addresses_that_make_no_sense_are_told():
@@ -25,6 +29,41 @@ def test_without_dask_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(SamplingError, match=r"bayesjpt\[dask\]"), workers(2):
         pass
+
+
+class KilledWorker(Exception):
+    """Of the name that Dask gives where workers end one after the other at a task."""
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (CancelledError(), "the executor gave up a task.*expected one that is open"),
+        (KilledWorker("Attempted to run task"), "workers of Dask ended one after the other.*more memory"),
+        (RuntimeError("cannot schedule new futures after shutdown"), "the executor takes no work"),
+    ],
+)
+def test_what_an_executor_raises_in_a_fit_is_told_in_our_words(error, told, tmp_path):
+    class Raising:
+        def submit(self, function, *arguments):
+            raise error
+
+    rows = bj.dataset(written(a_frame(200), tmp_path / "files", (100,)))
+    with (
+        pytest.warns(BayesjptWarning, match="200 rows for 1 worker: below"),
+        pytest.raises(SamplingError, match=told),
+    ):
+        bj.fit(rows, executor=Raising(), **SHORT)
+
+
+def test_a_client_of_dask_is_an_executor_while_it_is_open():
+    client = SimpleNamespace(nthreads=lambda: {"tcp://a": 2, "tcp://b": 2}, status="running")
+    for executor in (client, SimpleNamespace(_client=client)):
+        client.status = "running"
+        assert remote.workers_of(executor) == 4
+        client.status = "closed"
+        with pytest.raises(SamplingError, match="its client of Dask is closed"):
+            remote.workers_of(executor)
 
 
 @pytest.mark.slow
@@ -83,8 +122,7 @@ class Killing:
 def test_a_worker_killed_in_arranging_learning_and_sampling_changes_no_bit(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     from bayesjpt.sampler import target
-    from tests.table.test_dataset import a_frame, written
-    from tests.test_fit_dataset import SHORT, assert_equal_draws, small_units
+    from tests.test_fit_dataset import assert_equal_draws, small_units
 
     small_units(monkeypatch)
     monkeypatch.setattr(target, "COUNTED_ROWS", 500)
@@ -107,8 +145,6 @@ def test_the_command_takes_workers(tmp_path):
     pytest.importorskip("distributed", reason="Dask is not installed")
     import subprocess
     import sys
-
-    from tests.table.test_dataset import a_frame, written
 
     written(a_frame(300), tmp_path / "files", (100,))
     common = ["--structures", "2", "--draws", "2", "--tune", "1", "--seed", "1", "-q"]
