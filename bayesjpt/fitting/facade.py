@@ -109,9 +109,9 @@ def fit(
         by one thread; where there are fewer of them than threads, the others share the sweeps of tables of more than
         65,536 rows. Learners of your own are called by one at a time.
     executor : optional
-        Processes, here or elsewhere, that count in place of threads: a `concurrent.futures.Executor`, a Dask client or
-        its ``client.get_executor(pure=False)``. The draws are the same. Rows should be a `Dataset` in a folder that all of
-        them can read; below 100,000 rows a worker one machine is faster.
+        Processes, here or elsewhere, that count in place of threads: a `concurrent.futures.Executor`, a Dask client, or
+        its ``client.get_executor(pure=False)``. The draws are the same. Rows should be a `Dataset` in a folder that all
+        of them can read; below 100,000 rows a worker one machine is faster.
     seed : int, optional
         Of everything random; a fresh one unless given, kept in ``Posterior.settings``.
     gamma, alpha : float

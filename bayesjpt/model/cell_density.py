@@ -1,8 +1,8 @@
-"""Log densities of real cells under a circuit whose parameters are numbers, as a plain PyTensor graph.
+"""Log densities of real cells under a circuit whose parameters are numbers, as a PyTensor graph.
 
 Every backend compiles it and PyTensor differentiates it with respect to the cells. The coefficients of leaves are those
-that the families' compiled slots make once, so what is left of a density is the one line that knows z. Nodes of one
-height, kind and number of children are one operation, as in `bayesjpt.model.node_groups`.
+that the families' compiled slots make once, so what is left of a density is the one line that knows z. What stands
+above the leaves is one op, see `bayesjpt.model.upward_density`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad
 
 from bayesjpt.circuit.arrays import Circuit, Params
 from bayesjpt.circuit.plan import INTERVAL, Plan
@@ -24,6 +23,7 @@ from bayesjpt.model import cell_tails
 from bayesjpt.model.cell_tails import log_difference
 from bayesjpt.model.node_groups import node_groups
 from bayesjpt.model.spline_pieces import piecewise, spline_pieces
+from bayesjpt.model.upward_density import root_value
 
 _LOG_2 = 0.6931471805599453
 _FARTHEST = np.float64(1e150)
@@ -247,16 +247,7 @@ class CellDensity:
         return (raw - self._plan.feature_offset[feature][:, None]) / self._plan.feature_scale[feature][:, None]
 
     def _up(self, leaves: list) -> Any:
-        value = pt.concatenate(leaves)
-        for group in self._groups:
-            n_node, n_child = group.children.shape
-            terms = value[group.children.ravel()].reshape((n_node, n_child, -1))
-            if group.is_product:
-                new = terms.sum(axis=1)
-            else:
-                new = _log_sum_exp(terms + self._log_weight[group.edges][:, :, None])
-            value = pt.concatenate([value, new])
-        return value[-1]
+        return root_value(pt.concatenate(leaves), self._groups, self._log_weight)
 
 
 def _leaves_of(circuit: Circuit, plan: Plan, params: Params, leaves: np.ndarray) -> _Leaves:
@@ -296,13 +287,3 @@ def _at_most_one(value: Any, opposite: Any) -> Any:
     """Return a log probability, from that of the opposite where the latter is the smaller one and has the digits."""
     is_large = opposite < -_LOG_2
     return pt.switch(is_large, pt.log1p(-pt.exp(pt.switch(is_large, opposite, -1.0))), pt.minimum(value, 0.0))
-
-
-def _log_sum_exp(terms: Any) -> Any:
-    """Return the log sum of exponentials along axis 1, -inf, with derivative 0, where all are 0."""
-    # the shift cancels: no derivative runs through it
-    largest: Any = disconnected_grad(pt.max(terms, axis=1, keepdims=True))
-    largest = pt.switch(largest > -np.inf, largest, 0.0)
-    total = pt.exp(terms - largest).sum(axis=1)
-    # log 0 has an infinite slope, also in the branch that is not taken
-    return pt.switch(total > 0.0, pt.log(pt.switch(total > 0.0, total, 1.0)) + largest[:, 0], -np.inf)

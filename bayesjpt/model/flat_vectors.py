@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_type, pullback
+from pytensor.gradient import DisconnectedType, disconnected_type, pullback
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
@@ -71,7 +71,7 @@ class FlatOp(Op):
 
     @staticmethod
     def symbolic(*inputs) -> Any:
-        """Return the same in PyTensor's operations."""
+        """Return the outputs in PyTensor's operations, a list."""
         raise NotImplementedError  # each op below has its own
 
     def connection_pattern(self, node):
@@ -82,7 +82,13 @@ class FlatOp(Op):
         # of variables in place of the inputs: one input may be computed from another, and counts for itself alone here
         stands = [x.type() if x.type.dtype == "float64" else x for x in inputs]
         real = [new for new, x in zip(stands, inputs, strict=True) if new is not x]
-        slopes: Any = pullback(self.symbolic(*stands), real, cotangents)
+        # an output without a cotangent has a type of its own
+        known = [
+            (x, slope)
+            for x, slope in zip(self.symbolic(*stands), cotangents, strict=True)
+            if not isinstance(slope.type, DisconnectedType)
+        ]
+        slopes: Any = pullback([x for x, _ in known], real, [slope for _, slope in known])
         found = iter(clone_replace(slopes, dict(zip(stands, inputs, strict=True))))
         return [disconnected_type() if new is x else next(found) for new, x in zip(stands, inputs, strict=True)]
 
@@ -96,7 +102,7 @@ class Placed(FlatOp):
 
     @staticmethod
     def symbolic(otherwise, joined, *vectors):
-        return pt.concatenate([otherwise, *vectors])[joined]
+        return [pt.concatenate([otherwise, *vectors])[joined]]
 
     def perform(self, node, inputs, outputs):
         otherwise, joined, *vectors = inputs
@@ -119,7 +125,7 @@ class TypeWeights(FlatOp):
             passed = reach[parent.data[lo:hi]] * weight[edges.data[lo:hi]]
             reach = pt.inc_subtensor(reach[child.data[lo:hi]], passed)
         shares = pt.constant(np.zeros(n_column * n_family))
-        return pt.inc_subtensor(shares[place.data], reach[leaf_node.data]).reshape((n_column, n_family))
+        return [pt.inc_subtensor(shares[place.data], reach[leaf_node.data]).reshape((n_column, n_family))]
 
     def perform(self, node, inputs, outputs):
         weight, _, *arrays = inputs

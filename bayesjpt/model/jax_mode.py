@@ -25,7 +25,8 @@ class KnownToJax(GraphRewriter):
         """Import the registration, and put PyTensor's operations where an op has a form in these."""
         for node in fgraph.toposort():
             if isinstance(node.op, FlatOp):
-                fgraph.replace_all([(node.outputs[0], node.op.symbolic(*node.inputs))], import_missing=True)
+                found = zip(node.outputs, node.op.symbolic(*node.inputs), strict=True)
+                fgraph.replace_all(list(found), import_missing=True)
         if any(isinstance(node.op, CircuitLogDensity) for node in fgraph.apply_nodes):
             importlib.import_module("bayesjpt.model.jax_density")
 

@@ -9,12 +9,14 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.traversal import ancestors
 from scipy import special, stats
 
 import bayesjpt as bj
 from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import ModelError, QueryError
 from bayesjpt.model.cell_density import CELL_FAMILIES
+from bayesjpt.model.upward_density import root_value
 from bayesjpt.posterior.stacked import StackedPosterior
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -101,6 +103,38 @@ def test_density_of_a_truncated_posterior_is_the_mean_over_draws(post, rng):
     with pm.Model() as model:
         bj.CircuitPrior("z", within, n=3, columns=REALS)
     assert np.isfinite(model.compile_logp()(model.initial_point()))
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+def test_what_stands_above_the_leaves_is_what_its_symbolic_form_is_with_two_derivatives(mode, post, rng):
+    density = bj.CircuitPrior.dist(post, REALS).owner.op.population.density
+    n_leaf = sum(group.leaves.size for group in density._leaves)
+    x, cotangent = pt.dmatrix(), pt.dvector()
+    root = root_value(x, density._groups, density._log_weight)
+    node = root.owner.inputs[0].owner
+    form = node.op.symbolic(x, *node.inputs[1:])[0][-1]
+    functions = []
+    for out in (root, form):
+        slope = pt.grad((out * cotangent).sum(), x)
+        bend = pt.grad((slope**2).sum(), x)
+        functions.append(pytensor.function([x, cotangent], [out, slope, bend], mode=mode))
+    leaves = rng.normal(size=(n_leaf, 4))
+    leaves[::2, 0], leaves[:, 1] = -np.inf, -np.inf  # outside of some supports, and of all
+    ours, theirs = (function(leaves, np.array([0.7, -1.0, 2.0, 0.1])) for function in functions)
+    for found, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_a_gradient_is_as_many_operations_whatever_the_circuit(post, rng):
+    # one after the other, they were about thirty for each height and number of children, which numba had to compile
+    table = ex.make_table(COLUMNS, 30, rng, continuous=True)
+    flat = ex.random_posterior(ex.mixture(table, dictionary=DICTIONARY), table, rng)
+    counts = []
+    for of in (flat, post):
+        value = pt.dmatrix()
+        slope = pt.grad(pm.logp(bj.CircuitPrior.dist(of, REALS), value).sum(), value)
+        counts.append(len({variable.owner for variable in ancestors([slope])}))
+    assert counts[0] == counts[1]
 
 
 def test_density_of_several_structures_is_the_mean_over_all_draws(rng):

@@ -215,6 +215,17 @@ def test_flat_vectors_and_shares_are_written_in_operations_that_jax_knows(rng):
         np.testing.assert_allclose(found(*point), plain(*point), rtol=TOLERANCE)
 
 
+def test_a_prior_over_cells_has_the_gradient_of_the_kernels(rng):
+    table = ex.make_table((ex.REAL, ex.named(ex.REAL, "other")), 20, rng, continuous=True)
+    post = ex.random_posterior(ex.two_level(table, dictionary=ex.only("normal", "student_t")), table, rng)
+    value, point = pt.dmatrix(), table.values[:, :3].T
+    logp = pm.logp(bj.CircuitPrior.dist(post), value)
+    for out in (logp, pt.grad(logp.sum(), value)):
+        found, plain = (pytensor.function([value], out, mode=mode) for mode in ("JAX", "FAST_COMPILE"))
+        assert not [node for node in found.maker.fgraph.apply_nodes if isinstance(node.op, FlatOp)]
+        np.testing.assert_allclose(found(point), plain(point), rtol=TOLERANCE)
+
+
 def sampled_means(model, sampler: str | None, n_draw: int, **options) -> tuple[dict, dict]:
     """Return posterior means and their squared Monte Carlo errors, {variable: array}, one entry an entry."""
     import arviz_stats

@@ -102,7 +102,7 @@ def test_entries_stand_at_their_positions(rng):
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
 def test_flat_ops_are_what_their_symbolic_form_is(mode, rng):
     for symbols, out, point in flat_cases(rng):
-        form = out.owner.op.symbolic(*out.owner.inputs)
+        (form,) = out.owner.op.symbolic(*out.owner.inputs)
         found = pytensor.function(symbols, out, mode=mode)
         assert any(isinstance(op, FlatOp) for op in ops(found))
         expected = pytensor.function(symbols, form, mode="FAST_COMPILE")(*point)
