@@ -10,6 +10,7 @@ import numpy as np
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.covariates import Covariate, Covariates
 from bayesjpt.table.schema import Column
+from bayesjpt.table.written_numbers import NumberNotation
 
 _N_TERM = 3
 _MOST_DIGITS = 15
@@ -81,9 +82,12 @@ def point(column: Column, value: float, spread: float) -> str:
     '2020-01-30'
     >>> point(Column("size", "real", (0.0, 9.0)), 2.34567, 1.0)
     '2.346'
+    >>> point(Column("income", "integer", (0.0, 9e4), notation=NumberNotation(digits=1)), 38768.2, 900.0)
+    '38770'
     """
     value = rounded(column, value, spread)
-    if column.notation is not None:
+    # a point and as many digits as in each cell would be more than the spread asks for
+    if column.notation is not None and not (isinstance(column.notation, NumberNotation) and column.notation.is_plain):
         return column.text(value)
     if column.dtype == "datetime":
         return cells_of.value_label(value, "datetime")
