@@ -87,7 +87,8 @@ def report(
             post, name = post.noted(table=source.name, n_row=rows.n_row), source.name
         with announced(f"writing the report{FIRST_TIME}", not quiet):
             report(post, output, table=rows, name=name, command=_command(post, source))
-    typer.echo(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB", err=True)
+    if not quiet:
+        typer.echo(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB", err=True)
 
 
 def _opened(source: Path, table: Path | None, reader: TableReader, quiet: bool) -> tuple[Posterior, Table | None, str]:

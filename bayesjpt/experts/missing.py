@@ -39,7 +39,7 @@ def check_joint(joint: Posterior, names: Sequence[str]) -> None:
     """Raise `QueryError` for what is no posterior, or one without some covariate."""
     remedy = "Fit it: bj.fit(covariates)."
     if not isinstance(joint, Posterior):
-        raise QueryError(f"a {type(joint).__name__} to draw missing covariates from", "a Posterior of them", remedy)
+        raise QueryError(f"missing covariates to be drawn from {type(joint).__name__}", "a Posterior of them", remedy)
     lacking = [name for name in names if name not in joint.schema.names]
     if lacking:
         raise QueryError(f"a posterior without the covariate {lacking[0]!r}", "one of all covariates", remedy)

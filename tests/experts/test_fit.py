@@ -167,7 +167,7 @@ def test_settings_that_make_no_sense_are_refused(changes, words):
 
 @pytest.mark.parametrize("other", [3, regimes(5, 1)])
 def test_missing_covariates_are_drawn_from_posteriors_alone(other):
-    expected = r"^a (int|DataFrame) to draw missing covariates from; expected a Posterior of them\. Fit it: bj\.fit"
+    expected = r"^missing covariates to be drawn from (int|DataFrame); expected a Posterior of them\. Fit it: bj\.fit"
     with pytest.raises(QueryError, match=expected):
         bj.fit_experts(regimes(50, 1), target="y", missing=other)
 

@@ -288,7 +288,7 @@ def test_command_writes_a_page_of_a_table_and_of_a_fit(tmp_path, capfd):
     assert cli.run(["fit", str(path), "-o", str(fit), "-q", *few, "--draws", "4", "--tune", "2"]) == 0
     assert cli.run(["report", str(fit), "--table", str(path), "-o", str(tmp_path / "b.html"), "-q"]) == 0
     assert "60 rows, 2 columns" in (tmp_path / "b.html").read_text(encoding="utf-8")
-    capfd.readouterr()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
