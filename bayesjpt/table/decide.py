@@ -252,10 +252,13 @@ def decide(cells: Cells, view: Cells, override: Override = NOTHING, *, hints: Hi
             view = cells  # as texts no digit is lost
         elif view.stored == "number":
             numeric.check_exact(cells, override)
-    if (view.notation is not None or view.note) and view.stored == "number" and _is_coded(view, override):
-        view = cells  # labels are shown as they are written
-    elif view.notation is None and view.stored == "number" and cells.stored == "text" and not _is_coded(view, override):
-        view = replace(view, notation=plain_notation(cells.distinct.tolist()))
+    if view.stored == "number":
+        plain = plain_notation(cells.distinct.tolist()) if view.notation is None and cells.stored == "text" else None
+        is_coded = _is_coded(view, override)
+        if plain is not None and (not is_coded or plain.negative != "-"):
+            view = replace(view, notation=plain)
+        if is_coded and (view.notation is not None or view.note):
+            view = cells  # labels are shown as they are written
     column = replace(_column(view, override), notation=view.notation, is_yes_no=view.is_yes_no)
     if view.notation is not None and not is_iso(column):
         column = replace(column, reason="; ".join(filter(None, (column.reason, view.notation.in_words()))))

@@ -13,10 +13,11 @@ from bayesjpt import defaults
 from bayesjpt.errors import warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.number_units import mixed_decimals, partly_marked, units_of
 from bayesjpt.table.ordered_labels import ORDINAL
 from bayesjpt.table.schema import SetAside
 from bayesjpt.table.written_dates import date_readings
-from bayesjpt.table.written_numbers import NumberNotation, mixed_decimals, number_readings, partly_marked, units_of
+from bayesjpt.table.written_numbers import NumberNotation, number_readings
 
 MIN_IDENTIFIER_ROWS = 20
 """Rows; below, distinct values say nothing: 20 draws from 40 equally likely values are all distinct 1 in 300 times."""

@@ -12,6 +12,7 @@ import numpy as np
 from bayesjpt import defaults
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
+from bayesjpt.table.number_units import partly_marked, stray_units
 from bayesjpt.table.overrides import NOTHING
 from bayesjpt.table.reading import Reading
 from bayesjpt.table.written_dates import date_readings, iso_notation
@@ -20,9 +21,7 @@ from bayesjpt.table.written_numbers import (
     NumberNotation,
     NumberReadings,
     number_readings,
-    partly_marked,
     plain_decimal,
-    stray_units,
 )
 from bayesjpt.table.yes_no import yes_no
 

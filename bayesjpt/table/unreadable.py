@@ -16,9 +16,10 @@ import numpy as np
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.interpret import NO_HINTS, Hints, spelled_datetime, spelled_number, without_tokens
+from bayesjpt.table.number_units import stray_units
 from bayesjpt.table.written_dates import date_readings
 from bayesjpt.table.written_durations import duration_readings
-from bayesjpt.table.written_numbers import number_readings, stray_units
+from bayesjpt.table.written_numbers import number_readings
 
 _LEAST_READ = 20
 """Cells that are read; fewer say nothing about the others."""

@@ -41,25 +41,18 @@ _PATTERNS = {
     for group in GROUP_MARKS
     if group != decimal
 }
-_PADDED = re.compile(r"0\d")
+PADDED = re.compile(r"0\d")
 _MOST_DIGITS = 400
 """Behind a decimal mark; float64 has no more."""
-
-_MOST_UNITS = 12
-"""In one column; what stands around more numbers in more ways is no unit."""
 
 _LEAST_PLAIN = 3
 """Different numbers without a mark from which their sizes are evidence."""
 
-_STRAY_SHARE, _LEAST_BARE = 0.05, 20
-"""A word behind so few of a column's numbers is no unit of theirs, where so many cells have none."""
-
-_FACTOR_OF_SCALES = 20.0
-"""Between the typical numbers with and without a unit, from which on they are in two: shares of 1 are a hundredth of
-those in %, kilograms a thousandth of grams."""
-
 _N_FIRST = 50
 """Texts that are looked at before all are."""
+
+_SIGNED = "+-"
+_SIGNS = {"(": "parentheses for negative", "trailing": "minus behind the number", _SIGNED: "a plus above 0"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +70,8 @@ class NumberNotation:
     digits : int
         Digits behind the decimal mark, where all numbers have as many; -1 where they differ.
     negative : str
-        ``-``, ``(`` for parentheses, or ``trailing`` for a minus behind the number.
+        ``-``, ``(`` for parentheses, ``trailing`` for a minus behind the number, or ``+-`` where numbers above 0 have a
+        plus.
     """
 
     decimal: str = "."
@@ -88,7 +82,7 @@ class NumberNotation:
     negative: str = "-"
 
     def __post_init__(self):
-        known = (self.decimal, self.group) in _PATTERNS and self.negative in ("-", "(", "trailing")
+        known = (self.decimal, self.group) in _PATTERNS and self.negative in ("-", "(", "trailing", _SIGNED)
         if not known or not -1 <= self.digits <= _MOST_DIGITS:
             raise ValueError(f"notation of numbers with {self.decimal!r} and {self.group!r}")
 
@@ -109,7 +103,7 @@ class NumberNotation:
         >>> NumberNotation(suffix="%").value("12.5"), NumberNotation(suffix="%").value("12.5 cm")
         (12.5, None)
         """
-        parts = _parted(text)
+        parts = parted_of(text)
         if parts is None or parts.prefix.strip().casefold() not in ("", self.prefix.strip().casefold()):
             return None
         if parts.suffix.strip() not in ("", self.suffix.strip()):
@@ -139,7 +133,8 @@ class NumberNotation:
             written = f"{int(whole):,}{point}{rest}" if whole.isdigit() else written
         written = written.translate(str.maketrans({",": self.group, ".": self.decimal}))
         below = value < 0.0
-        before = "-" if below and self.negative == "-" else ""
+        before = "-" if below and self.negative in ("-", _SIGNED) else ""
+        before = "+" if value > 0.0 and self.negative == _SIGNED else before
         signed = f"{before}{self.prefix}{written}{self.suffix}"
         if below and self.negative == "(":
             return f"({signed})"
@@ -153,16 +148,16 @@ class NumberNotation:
         if self.group:
             names = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
             forms.append(f"{names[self.group]} between thousands")
-        if self.negative != "-":
-            forms.append("parentheses for negative" if self.negative == "(" else "minus behind the number")
+        if self.negative in _SIGNS:
+            forms.append(_SIGNS[self.negative])
         unit = " ".join(part.strip() for part in (self.prefix, self.suffix) if part.strip(" .,-"))
         unit_words = ["in " + unit] if unit else []
         words = [*unit_words, *(["with " + " and ".join(forms)] if forms else [])]
         return f"written {' '.join(words)}" if words else ""
 
 
-_PLUS_BEHIND = "+"
-"""In place of how a number below 0 is told: one above 0 in a column that has the signs of both behind them."""
+_PLUS_BEHIND, _PLUS = "+", "plus"
+"""In place of how a number below 0 is told: one above 0 whose sign stands behind it, or before it."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +170,7 @@ class Parted:
     below: str
 
 
-def _parted(text: str) -> Parted | None:
+def parted_of(text: str) -> Parted | None:
     """Return the parts of a text that holds one number, None for another text."""
     known = _PLAIN.fullmatch(text)
     if known is not None:
@@ -198,7 +193,7 @@ def _parted(text: str) -> Parted | None:
     if prefix and not is_currency(prefix):
         return None
     behind = {"-": "trailing", "+": _PLUS_BEHIND}.get(after["trail"].strip(), "")
-    below = "(" if opened else behind or ("-" if signs == ["-"] else "")
+    below = "(" if opened else behind or {"-": "-", "+": _PLUS}.get("".join(signs), "")
     gap = after["gap"] if suffix else ""
     return Parted(found[0], f"{prefix}{before['gap'] if prefix else ''}", f"{gap}{suffix}", below)
 
@@ -217,25 +212,33 @@ def is_currency(text: str) -> bool:
 def _value(parts: Parted, decimal: str, group: str) -> float:
     digits = parts.core.replace(group, "") if group else parts.core
     size = float(digits.replace(decimal, "."))
-    return -size if parts.below not in ("", _PLUS_BEHIND) else size
+    return -size if parts.below not in ("", _PLUS_BEHIND, _PLUS) else size
 
 
 def plain_notation(texts: Iterable[str]) -> NumberNotation | None:
-    """Return the notation of plain numbers with as many digits each, a zero last in some; None of all others.
+    """Return the notation of plain numbers with as many digits each, a zero last in some, or with signs; else None.
 
     Examples
     --------
     >>> plain_notation(["9.40", "-12.05"]).text(9.4), plain_notation(["9.4", "12.05"]), plain_notation(["9", "12"])
     ('9.40', None, None)
+    >>> plain_notation(["+1.5", "-2", "0"]).text(1.5), plain_notation(["+1", "2"])
+    ('+1.5', None)
     """
-    digits, has_zero = set[int](), False
+    digits, has_zero, signs = set[int](), False, set[str]()
     for text in texts:
-        known = _WITH_POINT.fullmatch(text)
+        bare = text.removeprefix("+")
+        known = _WITH_POINT.fullmatch(bare)
         digits.add(len((known and known[1]) or ""))
         has_zero = has_zero or text.endswith("0")
-        if len(digits) > 1:
+        if known is None or bare.strip("0."):  # 0 has a sign or none
+            signs.add(text[0] if known is not None else "")
+        if len(digits) > 1 and not signs <= {"+", "-"}:
             return None
-    return NumberNotation(digits=min(digits.pop(), _MOST_DIGITS)) if has_zero and digits - {0} else None
+    same = min(digits.pop(), _MOST_DIGITS) if len(digits) == 1 else -1
+    if "+" in signs and signs <= {"+", "-"}:
+        return NumberNotation(digits=same, negative=_SIGNED)
+    return NumberNotation(digits=same) if has_zero and same > 0 else None
 
 
 @dataclass(frozen=True)
@@ -277,12 +280,12 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
     >>> [values.tolist()[2] for values in found.values], found.likely_decimal
     ([1250.0, 1.25], '.')
     """
-    if not texts or any(_parted(text) is None for text in texts[:_N_FIRST]):
+    if not texts or any(parted_of(text) is None for text in texts[:_N_FIRST]):
         return None
     parted: list[Parted] = []
     for text in texts:
-        parts = _parted(text)
-        if parts is None or _PADDED.match(parts.core):
+        parts = parted_of(text)
+        if parts is None or PADDED.match(parts.core):
             return None
         parted.append(parts)
     around = _around(parted)
@@ -356,133 +359,6 @@ def _around(parted: Iterable[Parted]) -> tuple[str, str] | None:
     return (prefixes or [""])[0], (suffixes or [""])[0]
 
 
-def units_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the units, or currencies, of texts that all are numbers, where there are several; else nothing.
-
-    Examples
-    --------
-    >>> units_of(["1.5 kg", "800 g", "2 kg"]), units_of(["$5", "€7"]), units_of(["5 cm", "7"]), units_of(["a1", "2"])
-    (('g', 'kg'), ('$', '€'), (), ())
-    """
-    found: dict[str, str] = {}
-    for text in texts:
-        parts = _parted(text)
-        if parts is None or _PADDED.match(parts.core):
-            return ()
-        for unit in (parts.prefix.strip(), parts.suffix.strip()):
-            if unit:
-                found.setdefault(unit.casefold(), unit)
-    return tuple(sorted(found.values())) if 1 < len(found) <= _MOST_UNITS else ()
-
-
-def stray_units(texts: Sequence[str], counts: np.ndarray) -> list[int]:
-    """Return which texts are numbers with a word that hardly another number has, such as ``4O`` among whole numbers.
-
-    A currency may stand before the first number alone, as in accounts, and is none.
-
-    Parameters
-    ----------
-    texts : sequence of str (n_text,)
-    counts : int64 (n_text,)
-        Cells of each.
-
-    Examples
-    --------
-    >>> stray_units(["41", "4O", "52"], np.array([30, 1, 20])), stray_units(["41 cm", "52"], np.array([30, 20]))
-    ([1], [])
-    """
-    marked: list[int] = []
-    n_bare = n_marked = 0
-    for k, text in enumerate(texts):
-        parts = _parted(text)
-        if parts is None:
-            continue
-        if parts.prefix or not parts.suffix or is_currency(parts.suffix.strip()):
-            n_bare += int(counts[k])
-        else:
-            marked.append(k)
-            n_marked += int(counts[k])
-    return marked if n_bare >= _LEAST_BARE and n_marked <= _STRAY_SHARE * (n_bare + n_marked) else []
-
-
-@dataclass(frozen=True)
-class PartlyMarked:
-    """Numbers of which some have a unit behind them and many have none.
-
-    Parameters
-    ----------
-    unit : str
-    n_bare, n_cell : int
-        Cells without it, and all of them.
-    medians : tuple of float
-        Of the sizes of those without and those with it, zeros apart.
-    """
-
-    unit: str
-    n_bare: int
-    n_cell: int
-    medians: tuple[float, float]
-
-    @property
-    def is_of_two_scales(self) -> bool:
-        """Whether the sizes are so far apart that those without the unit must be in another: 0.12 beside 12%."""
-        least, largest = sorted(self.medians)
-        return largest > _FACTOR_OF_SCALES * least > 0.0
-
-    def in_words(self) -> str:
-        """Return how many cells there are of each kind, for a note or a reason."""
-        return f"{self.n_bare} of {self.n_cell} cells without {self.unit}"
-
-
-def partly_marked(texts: Sequence[str], counts: np.ndarray) -> PartlyMarked | None:
-    """Return what is known of numbers of which some have a unit, and many none; None for all others.
-
-    A currency may stand before some of the numbers of an account, and is no such unit.
-
-    Parameters
-    ----------
-    texts : sequence of str (n_text,)
-    counts : int64 (n_text,)
-        Cells of each.
-
-    Examples
-    --------
-    >>> found = partly_marked(["12%", "15%", "0.12", "0.13"], np.array([10, 10, 9, 11]))
-    >>> found.in_words(), found.is_of_two_scales
-    ('20 of 40 cells without %', True)
-    """
-    found = number_readings(texts)
-    unit = "" if found is None else found.notations[0].suffix.strip()
-    if found is None or not unit or is_currency(unit):
-        return None
-    is_bare = np.array([parts is not None and not parts.suffix for parts in map(_parted, texts)])
-    n_bare, n_cell = int(counts[is_bare].sum()), int(counts.sum())
-    if not _STRAY_SHARE * n_cell < n_bare < (1.0 - _STRAY_SHARE) * n_cell:
-        return None
-    sizes = np.repeat(np.abs(found.values[0]), counts)
-    bare, kept = np.repeat(is_bare, counts), sizes > 0.0
-    groups = (sizes[bare & kept], sizes[~bare & kept])
-    without, with_unit = (float(np.median(one)) if one.size else 0.0 for one in groups)
-    return PartlyMarked(unit, n_bare, n_cell, (without, with_unit))
-
-
-def mixed_decimals(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return a text with a decimal comma and one with a point, where all are numbers, each in its way; else nothing.
-
-    Examples
-    --------
-    >>> mixed_decimals(["12,50", "7.25", "3"]), mixed_decimals(["12,50", "7,25"]), mixed_decimals(["12,50", "a"])
-    (('12,50', '7.25'), (), ())
-    """
-    example: dict[str, str] = {}
-    for text in texts:
-        found = number_readings([text])
-        if found is None:
-            return ()
-        example.setdefault(found.tells_decimal, text)
-    return (example[","], example["."]) if "," in example and "." in example else ()
-
-
 def _digits(cores: Sequence[str], decimal: str) -> int:
     found = {len(core.partition(decimal)[2]) for core in cores}
     return min(found.pop(), _MOST_DIGITS) if len(found) == 1 and not any("e" in core.lower() for core in cores) else -1
@@ -495,5 +371,8 @@ def _is_open_ended(parted: Iterable[Parted]) -> bool:
 
 
 def _negative(parted: Iterable[Parted]) -> str:
-    found = {parts.below for parts in parted} - {"", _PLUS_BEHIND}
+    kept = list(parted)
+    found = {parts.below for parts in kept} - {"", _PLUS_BEHIND}
+    if _PLUS in found and all(parts.below in ("-", _PLUS) or not parts.core.strip("0.,") for parts in kept):
+        return _SIGNED
     return next((style for style in ("-", "(", "trailing") if style in found), "-")

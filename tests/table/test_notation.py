@@ -82,14 +82,14 @@ NOTATIONS = [
     for decimal, group in ((".", ","), (",", "."), (",", " "), (".", "'"), (".", ""), (",", ""))
     for prefix, suffix in (("", ""), ("$", ""), ("", " cm"), ("EUR ", ""), ("", "%"))
     for digits in (2, -1)
-    for negative in ("-", "(", "trailing")
+    for negative in ("-", "(", "trailing", "+-")
 ]
 
 
 @given(st.from_regex(r"-?[0-9.,]{1,8}", fullmatch=True))
 def test_plain_numbers_have_the_parts_that_others_have(text):
     # a space is no part of a number, but no plain number has one
-    assert written_numbers._parted(text) == written_numbers._parted(f"{text} ")
+    assert written_numbers.parted_of(text) == written_numbers.parted_of(f"{text} ")
 
 
 @given(st.lists(st.from_regex(r"-?[0-9]{1,4}([.,][0-9]{0,4})?", fullmatch=True), min_size=1, max_size=4))
