@@ -164,7 +164,7 @@ def _labels(cells: Cells, column: Column) -> list[str]:
 
 
 def _spelled_as(label: str, cells: Cells, column: Column) -> str:
-    """Return a label as the schema spells it: 1 for 1.0, True for TRUE, one spelling for each date."""
+    """Return a label as the schema spells it: 1 for 1.0, +1 for 1, True for TRUE, one spelling for each date."""
     if column.dtype == "number" and cells.stored in ("text", "boolean"):
         value = {"True": 1.0, "False": 0.0}.get(label, cells_of.number_of_text(label))
         return label if value is None or not np.isfinite(value) else cells_of.number_label(value)
@@ -174,7 +174,8 @@ def _spelled_as(label: str, cells: Cells, column: Column) -> str:
         return same_answer(label, column.labels) or label
     if column.dtype == "datetime" and cells.stored == "text":
         return cells_of.label_as_stored(label, "datetime") or label
-    return label
+    # a number that other tables hold as such, or write without its sign
+    return f"+{label}" if label not in column.labels and f"+{label}" in column.labels else label
 
 
 def _readable(cells: Cells, column: Column, unreadable: list[Unreadable]) -> Cells:

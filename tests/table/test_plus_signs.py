@@ -31,3 +31,10 @@ def test_labels_with_a_plus_are_given_back_as_they_are_written():
     table = as_table(pd.DataFrame({"y": ["+1", "-1"] * 20}))
     assert set(table.schema.columns[0].labels) == {"+1", "-1"}
     assert set(table.to_frame()["y"]) == {"+1", "-1"}
+
+
+@pytest.mark.parametrize("values", [["1", "-1"], [1, -1], [1.0, -1.0]], ids=["texts", "whole numbers", "numbers"])
+def test_new_rows_may_hold_labels_without_their_plus(values):
+    table = as_table(pd.DataFrame({"y": ["+1", "-1"] * 20}))
+    rows = as_table(pd.DataFrame({"y": values}), schema=table.schema)
+    assert list(rows.to_frame()["y"]) == ["+1", "-1"]
