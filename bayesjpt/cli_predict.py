@@ -42,12 +42,14 @@ def _number(column: Column, value: float) -> str:
 
 def _as_recorded(prediction: Prediction) -> np.ndarray:
     """Return the values, dates and times as exactly as their column was recorded: whole days or minutes, or Mondays."""
+    from bayesjpt.numerics.recording_grid import grid_points
+
     column = prediction.column
     unit = column.resolution if column.has_grid else float(column.resolution >= 1.0)
-    unit = column.step if column.offset else unit
-    if column.dtype != "datetime" or column.base == "category" or unit == 0.0:
+    step = -column.months or (column.step if column.offset else unit)
+    if column.dtype != "datetime" or column.base == "category" or step == 0.0:
         return prediction.values
-    return ((prediction.values - column.offset) / unit).round() * unit + column.offset
+    return grid_points(prediction.values, step, 0.0, column.offset)
 
 
 def _in_order(prediction: Prediction) -> Prediction:

@@ -40,3 +40,6 @@ def test_dates_keep_the_steps_of_their_column():
     column = Column("week", "real", (-np.inf, np.inf), step=7.0, offset=4.0, dtype="datetime")
     (line,) = as_csv(Prediction(column, ("mean", "lower"), np.array([[19724.2, 19728.0]]))).splitlines()[1:]
     assert line == "1,2024-01-01,2024-01-08"  # Mondays
+    column = Column("end", "real", (-np.inf, np.inf), months=3.0, offset=-1.0, dtype="datetime")
+    (line,) = as_csv(Prediction(column, ("mean", "lower"), np.array([[19724.2, 19790.0]]))).splitlines()[1:]
+    assert line == "1,2023-12-31,2024-03-31"

@@ -17,24 +17,15 @@ from bayesjpt.kernels.upward import prepare_coefficients, root_log_value, upward
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.borrowed import borrowed, keep
 from bayesjpt.numerics.jit import kernel
-
-
-@kernel
-def _grid_point(number, step, per_unit, offset):
-    """Return a point of a grid."""
-    point = number * step + offset
-    # a quotient of whole numbers is the decimal as it is written: 3 / 10 is 0.3, 3 * 0.1 is not
-    return np.round(point * per_unit) / per_unit if per_unit > 0.0 else point
+from bayesjpt.numerics.recording_grid import grid_point
 
 
 @kernel
 def _on_grid(x, lower, upper, step, per_unit, offset):
     """Return the grid point nearest to x of those between lower and upper, or x where there is none."""
-    number = np.round((x - offset) / step)
-    point = _grid_point(number, step, per_unit, offset)
+    point = grid_point(x, step, per_unit, offset, 0)
     if point < lower or point > upper:
-        number += 1.0 if point < lower else -1.0
-        point = _grid_point(number, step, per_unit, offset)
+        point = grid_point(x, step, per_unit, offset, 1 if point < lower else -1)
     # + 0.0 turns -0.0 into 0.0
     return point + 0.0 if lower <= point <= upper else x
 
@@ -54,7 +45,7 @@ def _draw_cells(plan, values, i, log_weight, theta, missing, limits, stack, rng,
         step, per_unit, offset = limits[2, column], limits[3, column], limits[4, column]
         fine &= limits[0, column] <= out[column] <= limits[1, column]
         # an atom is its value exactly, on the grid or not
-        if step > 0.0 and not plan.leaf_is_atom[leaf]:
+        if step != 0.0 and not plan.leaf_is_atom[leaf]:
             lower, upper = plan.leaf_lower[leaf], plan.leaf_upper[leaf]
             out[column] = _on_grid(out[column], lower, upper, step, per_unit, offset)
     return fine
@@ -78,8 +69,8 @@ def draw_missing(plan, values, missing, params, draw, n_block, limits, max_tries
     limits : float64 (5, n_column)
         First, the lowest and highest value of each column: rows with a drawn value outside are drawn anew, so that the
         others are exact given that none lies there. Then the grid that drawn values are rounded to, inside the cells of
-        their leaves: its width (0 leaves them as they are), the recorded numbers per user's unit where that is a whole
-        number (0 elsewhere), so that decimals come out as they are written, and a point of the grid.
+        their leaves, as in `bayesjpt.numerics.recording_grid`: its step (0 leaves them as they are), the recorded
+        numbers per user's unit where that is a whole number (0 elsewhere), and its offset.
     max_tries : int
         The last of so many is kept whatever it is.
     rng : numpy.random.Generator

@@ -28,6 +28,7 @@ from bayesjpt.kernels.upward import LEAF_KIND, NARROWEST_CELL, prepare_coefficie
 from bayesjpt.kernels.work import make_work
 from bayesjpt.numerics.borrowed import borrowed, by_address, keep
 from bayesjpt.numerics.jit import inlined, kernel
+from bayesjpt.numerics.recording_grid import grid_point
 
 
 @by_address
@@ -149,18 +150,6 @@ def _slot_recorded(plan, log_weight, theta, slot, x):
 
 
 @kernel
-def _grid_point(x, step, per_unit, offset, moved):
-    """Return the grid point of x, moved by some steps; on columns without a grid, the whole number.
-
-    Modes of rounded families come from standardised grids, and are whole up to the last digit alone.
-    """
-    if step == 0.0:
-        return np.rint(x) + moved
-    point = (np.round((x - offset) / step) + moved) * step + offset
-    return np.round(point * per_unit) / per_unit if per_unit > 0.0 else point
-
-
-@kernel
 def _best_point(plan, theta, leaf, lo, hi, grid, buffer):
     """Return (point, log probability of what is recorded there): of a leaf's points from lo to hi the likeliest."""
     if not lo <= hi:
@@ -168,19 +157,20 @@ def _best_point(plan, theta, leaf, lo, hi, grid, buffer):
     x, log_density = leaf_mode(plan, theta, leaf, lo, hi, buffer)
     if log_density == -np.inf:
         return x, -np.inf
+    # modes of rounded families come from standardised grids, and are whole up to the last digit alone
     step, per_unit, offset, resolution = grid
-    point = min(max(_grid_point(x, step, per_unit, offset, 0), lo), hi)
+    point = min(max(grid_point(x, step, per_unit, offset, 0), lo), hi)
     score = _leaf_recorded(plan, theta, leaf, point)
     if score > -np.inf or step == resolution:
         return point, score
     # steps are wider than what is recorded: an event may end between the mode and its point, or have no point in it
     for moved in (1, -1):
-        other = _grid_point(x, step, per_unit, offset, moved)
+        other = grid_point(x, step, per_unit, offset, moved)
         other_score = _leaf_recorded(plan, theta, leaf, other) if lo <= other <= hi else -np.inf
         if other_score > score:
             point, score = other, other_score
     if score == -np.inf:
-        point = min(max(_grid_point(x, resolution, per_unit, 0.0, 0), lo), hi)
+        point = min(max(grid_point(x, resolution, per_unit, 0.0, 0), lo), hi)
         score = _leaf_recorded(plan, theta, leaf, point)
     return point, score
 
@@ -205,8 +195,8 @@ def _fill_best_points(plan, theta, leaf, grid, buffer, out):
             break
         # split the interval at its best point: the right part is new, the left part stays in place
         # one interval more in each round: out.size + 1 places are enough
-        lo[n_interval], hi[n_interval] = _grid_point(out[rank], grid[0], grid[1], grid[2], 1), hi[best]
-        hi[best] = _grid_point(out[rank], grid[0], grid[1], grid[2], -1)
+        lo[n_interval], hi[n_interval] = grid_point(out[rank], grid[0], grid[1], grid[2], 1), hi[best]
+        hi[best] = grid_point(out[rank], grid[0], grid[1], grid[2], -1)
         for k in (best, n_interval):
             point[k], score[k] = _best_point(plan, theta, leaf, lo[k], hi[k], grid, buffer)
         n_interval += 1
@@ -231,7 +221,7 @@ def _fill_candidates(plan, candidates, theta, missing, k, buffer, centre, value)
             continue
         node = plan.slot_node[slot]
         resolution = plan.column_resolution[column]
-        step = candidates.grid[0, column] if candidates.grid[0, column] > 0.0 else resolution
+        step = candidates.grid[0, column] if candidates.grid[0, column] != 0.0 else resolution
         grid = step, candidates.grid[1, column], candidates.grid[2, column], resolution
         first, last = plan.child_ptr[node], plan.child_ptr[node + 1]
         is_leaf = plan.kind[node] == LEAF_KIND

@@ -332,7 +332,8 @@ def _asks_for_fraction(event: Event, schema: Schema) -> Leaf | None:
 def _cell_end(column: Column, value: float, share: float) -> str:
     """Return an end of the cell that a value stands for, without digits below a thousandth of the resolution."""
     # prices at .99 stand for all numbers to half a step to either side, which have their share in the model
-    end = value + share * (column.step if column.offset else column.resolution)
+    width = 30.0 * column.months or (column.step if column.offset else column.resolution)
+    end = value + share * width
     if column.dtype == "datetime":
         return value_name(column, end)
     n_digit = max(0, 3 - int(np.floor(np.log10(column.resolution))))

@@ -51,7 +51,8 @@ def as_rng(rng: object) -> np.random.Generator:
 def grid(schema: Schema) -> np.ndarray:
     """Return float64 (3, n_column): the step of the grid of each column, recorded numbers per unit, offset of the grid.
 
-    The step is that which values keep, or the resolution of real columns with a recording grid, and 0 elsewhere.
+    The step is that which values keep, months below 0 (`bayesjpt.numerics.recording_grid`), or the resolution of real
+    columns with a recording grid, and 0 elsewhere.
 
     Recorded numbers per unit are 0 where they are no whole number. Whole numbers divided by them are decimals as
     people write them.
@@ -61,7 +62,12 @@ def grid(schema: Schema) -> np.ndarray:
         per_unit = np.where(resolution > 0.0, 1.0 / np.where(resolution > 0.0, resolution, 1.0), 0.0)
     whole = np.round(per_unit)
     is_whole = (whole > 0.0) & (np.abs(per_unit - whole) < _WHOLE * whole)
-    step = np.array([column.step if column.offset else width for column, width in zip(schema, resolution, strict=True)])
+    step = np.array(
+        [
+            -column.months or (column.step if column.offset else width)
+            for column, width in zip(schema, resolution, strict=True)
+        ]
+    )
     return np.array([step, np.where(is_whole, whole, 0.0), [column.offset for column in schema]])
 
 

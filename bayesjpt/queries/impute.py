@@ -14,6 +14,7 @@ from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
 from bayesjpt.kernels.mixture import make_components
 from bayesjpt.kernels.path_probability import make_targets
+from bayesjpt.numerics.recording_grid import grid_points
 from bayesjpt.posterior.answer import PlainAnswers, query_method, with_labels_of_rows
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.posterior.stacked import pooled
@@ -285,8 +286,7 @@ def _rounded(post: Posterior, number: int, x: np.ndarray, recorded: bool) -> np.
         return np.clip(np.round((x - begin) / unit) * unit + begin, *column.support) + 0.0  # no negative zero
     if not recorded or step == 0.0:
         return x
-    points = np.round((x - offset) / step) * step + offset
-    return (np.round(points * per_unit) / per_unit if per_unit else points) + 0.0
+    return grid_points(x, step, per_unit, offset) + 0.0
 
 
 def label_probability(post: Posterior, rows: Table, number: int) -> np.ndarray:

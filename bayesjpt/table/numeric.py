@@ -137,10 +137,14 @@ def real(view: Cells, reason: str, override: Override) -> Column:
         is_moment = view.stored == "datetime"
         steps = resolution.moment_text(step).replace("the ", "1 ") if is_moment else f"{step:g} from {offset:g}"
         notes.append(f"in steps of {steps}")
+    months, day = (0.0, 0.0) if step or view.stored != "datetime" else resolution.months_apart(distinct, width)
+    if months:
+        offset = day
+        notes.append(f"in steps of {resolution.months_text(months, day)}")
     has_grid, width = width > 0.0, width or resolution.fallback(distinct[kept], spread)
     if override.resolution is not None and override.resolution != width:
         has_grid, width, note = True, override.resolution, f"resolution as {override.source} says"
-        step, offset, notes = 0.0, 0.0, [one for one in notes if "in steps" not in one]
+        step, offset, months, notes = 0.0, 0.0, 0.0, [one for one in notes if "in steps" not in one]
     if max(spread, width) < LEAST_UNIT:
         raise SchemaError(
             f"column {view.name!r} holds numbers that differ by {max(spread, width):.0e}",
@@ -160,6 +164,7 @@ def real(view: Cells, reason: str, override: Override) -> Column:
         has_grid=has_grid,
         step=step or 1.0,
         offset=offset,
+        months=months,
         location=median if override.location is None else override.location,
         scale=max(spread, width) if override.scale is None else override.scale,
         atoms=atoms,

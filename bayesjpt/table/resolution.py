@@ -36,6 +36,9 @@ FALLBACK_PER_SPREAD = 1e-3
 """Interquartile ranges; the resolution where no grid is visible."""
 
 
+_SHORTEST_MONTH = 28
+"""Days."""
+
 _DAY_PARTS = tuple(1.0 / n for n in (1, 24, 1440, 86_400, 86_400_000, MICROSECONDS_PER_DAY))
 
 
@@ -186,6 +189,43 @@ def steps_apart(distinct: np.ndarray, width: float) -> tuple[float, float]:
     if n_unit < 2 or not _is_no_chance(n_unit, apart):
         return 0.0, 0.0
     return n_unit * width, (int(numbers[0]) % n_unit or n_unit) * width
+
+
+def months_apart(distinct: np.ndarray, width: float) -> tuple[float, float]:
+    """Return (months, days) of dates that are all the same day of the month; (0, 0) for others.
+
+    Months are how far they lie apart, counted from January, and days those behind the first; -1 is the last day of the
+    month before.
+
+    Examples
+    --------
+    >>> ends = np.array(["2020-01-31", "2020-02-29", "2021-02-28"], "datetime64[D]").astype(float)
+    >>> months_apart(ends, 1.0), months_apart(ends + 1.0, 1.0), months_apart(ends + 15.0, 1.0)
+    ((1.0, -1.0), (1.0, 0.0), (1.0, 14.0))
+    """
+    if width != 1.0 or not _is_no_chance(30, np.arange(1, distinct.size + 1)):
+        return 0.0, 0.0
+    for shift in (1, 0):  # the first and the last day of months are found alike
+        days = (distinct.astype(np.int64) + shift).astype("datetime64[D]")
+        months = days.astype("datetime64[M]")
+        behind = (days - months.astype("datetime64[D]")).astype(np.int64)
+        if (behind == behind[0]).all() and (behind[0] == 0 if shift else behind[0] < _SHORTEST_MONTH):
+            numbers = months.astype(np.int64)
+            apart = math.gcd(int(np.gcd.reduce(np.abs(numbers))), 12)
+            return float(apart) if _is_no_chance(apart, numbers) else 1.0, float(behind[0] - shift)
+    return 0.0, 0.0
+
+
+def months_text(months: float, day: float) -> str:
+    """Return how far dates lie apart, and which day they are, in words.
+
+    Examples
+    --------
+    >>> months_text(1.0, -1.0), months_text(3.0, 0.0), months_text(12.0, 14.0)
+    ('1 month, on the last day', '3 months, on the first day', '12 months, on day 15')
+    """
+    which = {-1.0: "the last day", 0.0: "the first day"}.get(day, f"day {day + 1.0:.0f}")
+    return f"{months:.0f} month{'s' if months > 1.0 else ''}, on {which}"
 
 
 def _is_no_chance(n_unit: int, distinct: np.ndarray) -> bool:

@@ -23,7 +23,7 @@ from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
 BASES = ("real", "integer", "category")
-FORMAT = 9
+FORMAT = 10
 """Version of the plain form that `Schema.to_dict` writes."""
 
 _N_SHOWN = 40
@@ -57,6 +57,10 @@ class Column:
         Where all training values lie in steps beyond chance, but not at their multiples, or in steps of many recorded
         numbers (prices at .99, Mondays): the least point above 0 of the grid with that `step`, in any column of
         numbers or dates. Otherwise 0.
+    months : float
+        Where all training values are dates of one day of the month beyond chance, how many months they lie apart (12
+        where all are firsts of years); `offset` is then the days behind the first of a month, -1 for its last day.
+        Otherwise 0.
     location, scale : float
         Units used inside: real families see (x - location) / scale, positive ones x / scale.
     mean, minimum, maximum : float
@@ -95,6 +99,7 @@ class Column:
     has_grid: bool = True
     step: float = 1.0
     offset: float = 0.0
+    months: float = 0.0
     location: float = 0.0
     scale: float = 1.0
     mean: float = 0.0
@@ -333,6 +338,7 @@ _ADDED: dict[int, dict[str, Any]] = {
     6: {"other": True},
     8: {"step": 1.0},
     9: {"offset": 0.0},
+    10: {"months": 0.0},
 }
 """What columns hold since each format, with the defaults that those of older ones get."""
 

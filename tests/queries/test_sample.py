@@ -14,7 +14,7 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.errors import EvidenceError, QueryError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.complete import even_draws, grid
-from bayesjpt.table.table import as_table
+from bayesjpt.table.table import Table, as_table
 from tests import examples as ex
 from tests.statistics import LARGEST_Z, cdf_deviation, dkw_bound
 
@@ -293,3 +293,32 @@ def test_draws_keep_the_steps_of_their_column_where_these_begin_off_zero(rng):
     assert (drawn["arrival"].dt.minute == 50).all()
     with pytest.warns(bj.BayesjptWarning, match=r"99 \+ multiples of 100 alone.*between 550 and 649"):
         post.probability("list = 599")
+
+
+def test_draws_are_the_day_of_the_month_that_all_dates_are(rng):
+    months = np.datetime64("2019-01") + rng.integers(0, 48, 150).astype("timedelta64[M]")
+    firsts = months.astype("datetime64[D]")
+    quarters = np.datetime64("2015-01") + (3 * rng.integers(0, 20, 150)).astype("timedelta64[M]")
+    quarters = quarters.astype(firsts.dtype)
+    ends = firsts - np.timedelta64(1, "D")
+    frame = pd.DataFrame({"month": firsts, "end": ends, "quarter": quarters, "size": rng.normal(size=150).round(2)})
+    table = bj.as_table(frame.astype(dict.fromkeys(("month", "end", "quarter"), "datetime64[us]")))
+    assert [(column.months, column.offset) for column in table.schema][:3] == [(1.0, 0.0), (1.0, -1.0), (3.0, 0.0)]
+    assert "in steps of 3 months, on the first day" in table.schema.columns[2].reason
+    assert bj.Schema.from_dict(table.schema.to_dict()) == table.schema
+    post = bj.fit(table, seed=1, n_structures=1, chains=1, tune=5, draws=5, progress=False)
+    gaps = Table(table.schema, table.values[:, :20], np.tile([[False], [False], [False], [True]], 20))
+    completed = bj.queries.impute.impute_mean(post, gaps).table.to_frame()
+    for drawn in (post.sample(200, rng=1).to_frame(), completed):
+        assert (drawn["month"].dt.day == 1).all()
+        assert drawn["end"].dt.is_month_end.all()
+        assert drawn["quarter"].dt.is_quarter_start.all()
+    free = post.sample(50, rng=1, recorded=False).values[0]
+    assert (free != np.rint(free)).any()
+    # an event without any first of a month keeps its own days
+    between = post.sample(20, "month > '2020-03-05' and month < '2020-03-20'", rng=1).to_frame()["month"]
+    assert ((between > "2020-03-05") & (between < "2020-03-20")).all()
+    best = post.most_probable(k=2)["value"].values
+    assert {str(value)[8:10] for value in best[:, 0]} == {"01"}
+    with pytest.warns(bj.BayesjptWarning, match="between '2020-03-17' and '2020-04-16'"):
+        post.probability("month = '2020-04-01'")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayesjpt.table import resolution
 from bayesjpt.table.cells import MICROSECONDS_PER_DAY
-from bayesjpt.table.resolution import moment_grid, steps_apart, whole_step
+from bayesjpt.table.resolution import moment_grid, months_apart, steps_apart, whole_step
 
 RELATIVE = 1e-12
 
@@ -170,3 +170,22 @@ def test_whole_numbers_have_the_step_that_divides_all_unless_it_may_be_chance(va
 )
 def test_values_that_lie_several_widths_apart_have_a_step_and_an_offset(values, width, found):
     assert steps_apart(values, width) == pytest.approx(found)
+
+
+@pytest.mark.parametrize(
+    ("days", "found"),
+    [
+        (("2020-01-01", "2020-02-01", "2021-07-01"), (1.0, 0.0)),
+        (("2020-01-31", "2020-02-29", "2021-06-30"), (1.0, -1.0)),
+        (("2020-03-31", "2020-06-30", "2020-12-31", "2021-03-31", "2022-06-30", "2022-09-30"), (3.0, -1.0)),
+        (("2000-01-01", "2004-01-01", "2011-01-01"), (12.0, 0.0)),
+        (("1969-11-28", "1970-01-28", "1970-02-28", "1970-05-28"), (1.0, 27.0)),
+        (("2020-02-29", "2020-03-29", "2020-05-29"), (0.0, 0.0)),  # no day of every month
+        (("2020-01-01", "2020-02-01", "2021-07-02"), (0.0, 0.0)),
+        (("2020-01-01", "2020-02-01"), (0.0, 0.0)),  # two may agree by chance
+    ],
+)
+def test_dates_of_one_day_of_the_month_are_months_apart(days, found):
+    values = np.sort(np.array(days, "datetime64[D]").astype(float))
+    assert months_apart(values, 1.0) == found
+    assert months_apart(values, 0.5) == (0.0, 0.0)

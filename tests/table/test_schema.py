@@ -78,6 +78,12 @@ def test_stored_schema_of_format_6_has_no_grid_where_its_reason_says_so(schema):
     assert [column.has_grid for column in Schema.from_dict({**plain, "format": 6})][:2] == [False, True]
 
 
+def test_stored_schema_of_format_9_has_no_steps_of_months(schema):
+    plain = schema.to_dict()
+    assert {entry.pop("months") for entry in plain["columns"]} == {0.0}
+    assert Schema.from_dict({**plain, "format": 9}) == schema
+
+
 @pytest.mark.parametrize(
     "damage",
     [
