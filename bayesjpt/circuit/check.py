@@ -55,7 +55,7 @@ def check_shapes(c: Circuit) -> None:
             _fail(f"{name} has {getattr(c, name).size} entries", f"one a leaf ({c.n_leaf})")
     if c.child_ptr[0] != 0 or c.child_ptr[-1] != c.n_edge or (np.diff(c.child_ptr) < 0).any():
         _fail("child_ptr does not partition the edges", "ascending offsets from 0 to the number of edges")
-    unknown = ~np.isin(c.kind, list(arrays.KIND_NAMES))
+    unknown = ~arrays.one_of(c.kind, arrays.KIND_NAMES)
     if unknown.any():
         known = ", ".join(f"{code} ({name})" for code, name in arrays.KIND_NAMES.items())
         _fail(f"node {np.flatnonzero(unknown)[0]} is of the unknown kind {c.kind[unknown][0]}", known)
@@ -228,7 +228,7 @@ def _check_scopes(c: Circuit, n_column: int) -> None:
     if shared.size:
         _fail(f"product {shared[0]} has children with a column in common", "disjoint scopes (decomposability)")
     # a node's scope is the union of its children's: one as large is the same
-    rough = np.isin(c.kind, arrays.SUM_KINDS)[parent] & (size[c.child] != size[parent])
+    rough = arrays.one_of(c.kind, arrays.SUM_KINDS)[parent] & (size[c.child] != size[parent])
     if rough.any():
         _fail(f"sum {parent[rough][0]} has children over different columns", "equal scopes (smoothness)")
     if not of_root.all():
@@ -249,7 +249,7 @@ def _check_splits(c: Circuit) -> None:
 def _check_start(c: Circuit) -> None:
     parent = c.edge_parent()
     total = np.bincount(parent, np.exp(c.start_log_weight), minlength=c.n_node)
-    sums = np.isin(c.kind, arrays.SUM_KINDS)
+    sums = arrays.one_of(c.kind, arrays.SUM_KINDS)
     # negated, so that NaN is wrong as well
     wrong = sums & ~(np.abs(total - 1.0) <= 1e-9)
     if wrong.any():

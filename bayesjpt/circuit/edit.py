@@ -214,7 +214,7 @@ def _start(edit: Edit, start_log_weight: np.ndarray) -> np.ndarray:
     """Return the starting weights: those of the old edges, made to add up to one."""
     circuit = edit.circuit
     out = np.zeros(circuit.n_edge)
-    for node in np.flatnonzero(np.isin(circuit.kind, arrays.SUM_KINDS)):
+    for node in np.flatnonzero(arrays.one_of(circuit.kind, arrays.SUM_KINDS)):
         edges = range(circuit.child_ptr[node], circuit.child_ptr[node + 1])
         prior = [
             np.logaddexp.reduce(start_log_weight[edit.edge_from[edit.edge_from_ptr[e] : edit.edge_from_ptr[e + 1]]])

@@ -95,7 +95,7 @@ def repeat_structure(circuit: Circuit, schema: Schema, n_group: int) -> Grouped:
     column = _group_column(schema, n_group)
     const = [constants_of((group,), column) for group in range(n_group)]
     const_at = circuit.const.size + np.arange(n_group) * const[0].size
-    structure = np.isin(circuit.kind[circuit.edge_parent()], arrays.STRUCTURE_KINDS)
+    structure = arrays.one_of(circuit.kind[circuit.edge_parent()], arrays.STRUCTURE_KINDS)
     nothing = np.full(n_group, -1, np.int64)
 
     def nodes(array: np.ndarray, at_labels, at_products, at_root) -> np.ndarray:
@@ -140,7 +140,7 @@ def repeat_structure(circuit: Circuit, schema: Schema, n_group: int) -> Grouped:
 
 def _above_structure(circuit: Circuit) -> np.ndarray:
     """Return whether each node is a sum of the structure or has one below it, bool (n_node,)."""
-    out = np.isin(circuit.kind, arrays.STRUCTURE_KINDS)
+    out = arrays.one_of(circuit.kind, arrays.STRUCTURE_KINDS)
     for node in range(circuit.n_node):
         out[node] |= out[circuit.child[circuit.child_ptr[node] : circuit.child_ptr[node + 1]]].any()
     return out

@@ -175,14 +175,15 @@ def make_plan(circuit: Circuit, schema: Schema) -> Plan:
     n_stats = [family.n_stats(circuit.constants_of(leaf)) for leaf, family in enumerate(families)]
     features = _features(circuit, schema)
     by_value = np.array([family.draw_from_values is not None for family in families])
-    kept = np.isin(np.arange(len(schema)), circuit.leaf_var[by_value])
+    kept = np.zeros(len(schema), bool)
+    kept[circuit.leaf_var[by_value]] = True
     plan = Plan(
         kind=circuit.kind,
         child_ptr=circuit.child_ptr,
         child=circuit.child,
         leaf_of=circuit.leaf_of,
         **_slots(circuit, parent),
-        edge_row=_numbered(np.isin(circuit.kind[parent], arrays.SUM_KINDS)),
+        edge_row=_numbered(arrays.one_of(circuit.kind[parent], arrays.SUM_KINDS)),
         node_row=_numbered(~_inside_dictionary(circuit, parent)),
         renormalise=_renormalise(circuit),
         **_shared_children(circuit),

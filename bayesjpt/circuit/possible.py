@@ -135,19 +135,23 @@ def possible(circuit: Circuit) -> Possible:
     circuit = read_only_arrays(circuit)
     column = circuit.leaf_var.astype(np.int64)
     lower, upper = circuit.leaf_interval().T.copy()
-    listed = np.isin(circuit.leaf_family, LABEL_FAMILIES)
+    listed = arrays.one_of(circuit.leaf_family, LABEL_FAMILIES)
     size = np.where(listed, circuit.const_len // 2, 0)
     some = np.zeros(circuit.n_leaf, bool)
     leaf, code = _codes(np.arange(circuit.n_leaf), size)
     some[leaf[~(circuit.const[circuit.const_at[leaf] + size[leaf] + code] > 0.0)]] = True
-    flagged = np.unique(column[some])
-    bounded = np.setdiff1d(np.unique(column[circuit.leaf_cell >= 0]), flagged)
-    n_of_column = np.zeros(column.max(initial=-1) + 1, np.int64)
+    n_column = int(column.max(initial=-1)) + 1
+    is_flagged, is_bounded = np.zeros(n_column, bool), np.zeros(n_column, bool)
+    is_flagged[column[some]] = True
+    is_bounded[column[circuit.leaf_cell >= 0]] = True
+    is_bounded &= ~is_flagged
+    flagged, bounded = np.flatnonzero(is_flagged), np.flatnonzero(is_bounded)
+    n_of_column = np.zeros(n_column, np.int64)
     n_of_column[column[listed]] = size[listed]
     n_code = n_of_column[flagged]
     word, shift = _layout(n_code)
     bits = np.zeros((circuit.n_leaf, int(word[-1])), np.uint64)
-    place, of_flagged = np.searchsorted(flagged, column), np.flatnonzero(np.isin(column, flagged))
+    place, of_flagged = np.searchsorted(flagged, column), np.flatnonzero(is_flagged[column])
     leaf, code = _codes(of_flagged, n_code[place[of_flagged]])
     occurs = (code >= lower[leaf]) & (code <= upper[leaf])
     own = np.flatnonzero(listed[leaf])
@@ -157,7 +161,7 @@ def possible(circuit: Circuit) -> Possible:
     # several codes may fall into one word, of which indexing alone would keep the last
     of_leaf = leaf, word[place[leaf]] + at // _BITS
     np.bitwise_or.at(bits, of_leaf, np.uint64(1) << (at % _BITS).astype(np.uint64))
-    place = np.where(np.isin(column, bounded), np.searchsorted(bounded, column), -1)
+    place = np.where(is_bounded[column], np.searchsorted(bounded, column), -1)
     below = _upward(
         circuit.kind, circuit.child_ptr, circuit.child, circuit.leaf_of, bits, place, bounded.size, lower, upper
     )

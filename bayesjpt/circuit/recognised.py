@@ -43,7 +43,7 @@ def recognise(circuit: Circuit, schema: Schema) -> Recognised | None:
     Cost: n_edge.
     """
     n_group = groups_of(schema)
-    if n_group is None or np.isin(circuit.kind, (arrays.LATENT, arrays.LIKELIHOOD)).any():
+    if n_group is None or arrays.one_of(circuit.kind, (arrays.LATENT, arrays.LIKELIHOOD)).any():
         return None
     leaf_group = _groups_of_leaves(circuit, schema)
     if leaf_group is None:

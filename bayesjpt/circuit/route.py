@@ -75,7 +75,9 @@ def reached(
 
 def _queried(circuit: Circuit, columns: Collection[int]) -> np.ndarray:
     """Return bool (n_leaf,): whether a leaf is about one of the columns."""
-    return np.isin(circuit.leaf_var, list(columns))
+    chosen = np.zeros(max(int(circuit.leaf_var.max()), *columns, 0) + 1, bool)
+    chosen[list(columns)] = True
+    return chosen[circuit.leaf_var]
 
 
 def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
@@ -87,7 +89,7 @@ def _possible(circuit: Circuit, values: Mapping[int, np.ndarray]) -> np.ndarray:
         lo = np.maximum(intervals[:, 0], lower[leaves, None])
         hi = np.minimum(intervals[:, 1], upper[leaves, None])
         possible[leaves] = (lo <= hi).any(axis=1)
-        for number in np.flatnonzero(np.isin(circuit.leaf_family[leaves], LABEL_FAMILIES)).tolist():
+        for number in np.flatnonzero(arrays.one_of(circuit.leaf_family[leaves], LABEL_FAMILIES)).tolist():
             labels = allowed_labels(circuit, leaves[number])
             if labels is not None:
                 possible[leaves[number]] = ((labels >= lo[number, :, None]) & (labels <= hi[number, :, None])).any()

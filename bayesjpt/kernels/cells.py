@@ -406,6 +406,8 @@ def assemble(
     code_row = np.full(n_column, -1, np.int32)
     code_row[list(known)] = np.arange(len(known))
     n_distinct = np.array([known[c].size if c in known else 0 for c in range(n_column)], np.int32)
+    is_queried = np.zeros(n_column, bool)
+    is_queried[list(queried)] = True
     missing = np.ascontiguousarray(~observed) if masked or not observed.all() else np.empty((n_column, 0), bool)
     if routes.row.size and missing.size:
         missing = reordered(missing, routes.row)
@@ -414,7 +416,7 @@ def assemble(
         np.concatenate([*known.values(), np.empty(0)]),
         np.append(0, np.cumsum(n_distinct, dtype=np.int64)),
         # the last value of a queried column stands for the event: codes are not searched there
-        n_distinct - np.isin(np.arange(n_column), list(queried)).astype(np.int32),
+        n_distinct - is_queried.astype(np.int32),
     )
     feature, feature_at, feature_len, code, at_atom, atom_at = _arrange(
         plan, read_only(np.ascontiguousarray(values)), missing, routes.row, coded

@@ -158,8 +158,9 @@ def _mark_above(plan, chosen, out):
 
 def nodes_above(plan: Plan, columns: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return which nodes have a scope that meets some columns, bool (n_node,)."""
-    inside = np.empty(plan.kind.size, np.int8)
-    _mark_above(plan, np.isin(np.arange(plan.column_resolution.size), columns), inside)
+    inside, chosen = np.empty(plan.kind.size, np.int8), np.zeros(plan.column_resolution.size, bool)
+    chosen[np.asarray(columns, np.int64)] = True
+    _mark_above(plan, chosen, inside)
     return inside == _INSIDE
 
 

@@ -126,16 +126,17 @@ def started(parents: np.ndarray, bins: Bins, n_state: int, rng: np.random.Genera
     return tree_of(parents, bins.n_bin, transition, np.ascontiguousarray(np.concatenate(emission)))
 
 
-def sweep(rows: DistinctRows, tree: Tree, rng: np.random.Generator) -> tuple[Tree, Tree, float]:
+def sweep(rows: DistinctRows, shares: np.ndarray, tree: Tree, rng: np.random.Generator) -> tuple[Tree, Tree, float]:
     """Return (tree, estimate, log density) after a sweep: rows draw their states, then weights are drawn given these.
+
+    `shares`, float64 (n_bin of all columns,), are those of each column's bins in the table.
 
     The estimate has the posterior means of weights given the states, and scores new rows best. The log density is that
     of all rows before the sweep, in nats.
     """
     counts, value = draw_counts(rows, tree, rng)
-    shares = np.concatenate(shares_of_bins(rows.bins))[:, None]
     pairs = (counts.pairs + _STATE_ROWS).transpose(0, 2, 1)
-    cells = counts.cells + _LEAF_ROWS * shares
+    cells = counts.cells + _LEAF_ROWS * shares[:, None]
     drawn = _with_shares(tree, *(np.maximum(rng.standard_gamma(each), SMALLEST) for each in (pairs, cells)))
     return drawn, _with_shares(tree, pairs, cells), value
 
@@ -145,9 +146,9 @@ def run(rows: DistinctRows, n_states: int, rng: np.random.Generator, *, n_sweep:
     bins = rows.bins
     n_column, n_row = bins.code.shape
     parents = chow_liu(bins, np.arange(n_row), np.arange(n_column), defaults.ESS).parents
-    tree = started(parents, bins, n_states, rng)
+    tree, shares = started(parents, bins, n_states, rng), np.concatenate(shares_of_bins(bins))
     for _ in range(n_sweep):
-        tree, estimate, _ = sweep(rows, tree, rng)
+        tree, estimate, _ = sweep(rows, shares, tree, rng)
         yield estimate
 
 
