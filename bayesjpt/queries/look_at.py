@@ -153,7 +153,7 @@ def _of_labels(column: Column, cells: np.ndarray | None, *, is_ordered: bool) ->
     missing = [
         label
         for label in column.labels
-        if (label in NO_LABEL_TOKENS and not (label == "-" and "+" in column.labels))
+        if (label in NO_LABEL_TOKENS and not (set(label) == {"-"} and "+" in column.labels))
         or (is_ordered and ranked and label not in ranked and is_stray(label))
         or (is_pair and is_no_answer(label))
     ]

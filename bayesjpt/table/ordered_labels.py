@@ -61,7 +61,10 @@ _CODE = re.compile(r"[a-z]\d+")
 """A word of a scale that is one only where all labels are: levels of a language, A1 to C2."""
 ORDINAL = re.compile(r"(?P<n>\d+)(?:st|nd|rd|th|er|ère|e|è|ème|eme|º|ª)", re.IGNORECASE)
 """An ordinal number: 1st, 2e."""
+_MARK = re.compile(r"(\d)([+-]?)")
 _EMPTY_SIGNS = "☆✩○◯·"
+_NEITHER = frozenset({"o", "0", "=", "~", "+/-", "±", "neg", "neg.", "negative", "negativ", "négatif", "negativo"})
+"""What stands between + and -, or below +."""
 _ROMAN = {
     "i": 1,
     "ii": 2,
@@ -132,7 +135,9 @@ def known_order(labels: Sequence[str]) -> KnownOrder | None:
         (NUMBERED, _ordinal_numbers(plain)),
         (NUMBERED, _anchored(plain)),
         (NUMBERED, _seasons_or_shares(plain)),
+        (NUMBERED, _marks(plain)),
         (NUMBERED, _repeated(labels)),
+        (NUMBERED, _signs(labels)),
         (LETTERS, _letters(plain)),
     ):
         if len(places) >= 2:
@@ -340,6 +345,29 @@ def _repeated(labels: Sequence[str]) -> dict[str, float]:
         for label in labels
         if label.strip().rstrip(_EMPTY_SIGNS) in bare
     }
+
+
+def _marks(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of school marks, the best first: 1+, 1, 1-, 2+, 2, ..."""
+    found = [_MARK.fullmatch(label.strip()) for label in labels]
+    if not all(found) or not {"+", "-"} <= {match[2] for match in found if match}:
+        return {}
+    aside = {"+": -0.3, "": 0.0, "-": 0.3}
+    return {label: float(match[1]) + aside[match[2]] for label, match in zip(labels, found, strict=True) if match}
+
+
+def _signs(labels: Sequence[str]) -> dict[str, float]:
+    """Return the places of labels that are signs: --, -, o, +, ++; neg, +, ++, +++."""
+    places: dict[str, float] = {}
+    for label in labels:
+        text = label.strip().casefold()
+        if text and text.strip(text[0]) == "" and text[0] in "+-":
+            places[label] = float(len(text) if text[0] == "+" else -len(text))
+        elif text in _NEITHER:
+            places[label] = 0.0
+    # of - alone nobody knows whether it is below + or stands for no answer
+    known = len(labels) >= 3 and len(places) == len(labels) == len(set(places.values()))
+    return places if known and 2.0 in places.values() else {}
 
 
 def _place_of_range(text: str) -> float | None:

@@ -365,9 +365,11 @@ def _digits(cores: Sequence[str], decimal: str) -> int:
 
 
 def _is_open_ended(parted: Iterable[Parted]) -> bool:
-    """Return whether numbers have a plus behind them and none a minus: 65+ is no number, of 12+ and 7- both are."""
-    found = {parts.below for parts in parted}
-    return _PLUS_BEHIND in found and "trailing" not in found
+    """Return whether a plus behind numbers is no sign: 65+ is no number; of 12+ and 7- both are, of marks (2+, 2, 2-) none."""
+    kept = list(parted)
+    found = {parts.below for parts in kept}
+    unsigned = any(parts.below == "" and parts.core.strip("0.,") for parts in kept)
+    return _PLUS_BEHIND in found and ("trailing" not in found or unsigned)
 
 
 def _negative(parted: Iterable[Parted]) -> str:

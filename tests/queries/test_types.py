@@ -297,6 +297,8 @@ def test_a_word_for_no_answer_beside_two_labels_is_to_be_looked_at(rng):
 def test_a_minus_beside_a_plus_is_no_missing_cell(rng):
     assert answered({"sign": drawn(rng, "+", "-")})["sign"].look_at == ()
     assert answered({"sign": drawn(rng, "a", "b", "-")})["sign"].look_at == ("missing? -",)
+    signs = answered({"sign": drawn(rng, "--", "-", "o", "+", "++")})["sign"]
+    assert (signs.type, signs.look_at) == ("ordinal", ())
 
 
 def test_a_kind_to_copy_is_quoted(rng):

@@ -412,6 +412,8 @@ def test_an_ambiguous_date_tells_the_option_that_reads_it_otherwise(text, option
         (["5+", "6-"], [5.0, -6.0]),
         (["5+", "6+"], None),
         (["65+", "18"], None),
+        (["2+", "2", "2-", "3-"], None),  # marks: 2+ and 2 are not the same
+        (["5+", "6-", "0"], [5.0, -6.0, 0.0]),
     ],
 )
 def test_a_plus_behind_numbers_is_a_sign_where_others_have_a_minus_there(texts, values):

@@ -80,6 +80,9 @@ RANKS = {
     "ratings with words at their ends": ["1 - sehr schlecht", "2", "3", "4", "5 - sehr gut"],
     "one year and several": ["< 1 year", "1-3 years", "3-5 years", "5+ years"],
     "one year and several in German": ["<1 Jahr", "1-3 Jahre", "3-5 Jahre", "> 5 Jahre"],
+    "school marks": ["1+", "1", "1-", "2+", "2", "3-"],
+    "signs": ["--", "-", "o", "+", "++"],
+    "signs above none": ["neg", "+", "++", "+++"],
     "ranges downwards": ["20-5", "50-20", "100-50"],
 }
 UNORDERED = {
@@ -87,6 +90,8 @@ UNORDERED = {
     "parts of a day": ["day", "night", "evening"],
     "codes with digits": ["A11", "A12", "A13", "A14"],
     "numbered groups": ["group 1", "group 2", "group 3"],
+    "signs alone": ["+", "-", "0"],
+    "answers, and none": ["-", "yes", "no"],
     "colours": ["red", "green", "yellow"],
     "answers": ["no", "yes"],
     "answers in French": ["non", "oui"],
