@@ -60,6 +60,7 @@ def query(
     check_output(output)
     import numpy as np
 
+    from bayesjpt.queries.grammar import with_or_in_words
     from bayesjpt.queries.probability import probability
 
     post = _load(fit)
@@ -86,7 +87,10 @@ def query(
             found["another_seed_moves"] = move
         typer.echo(json.dumps(found, indent=2))
         return
-    of = event if given is None else f"{event} | {given}"
+    of = with_or_in_words(event)
+    if given is None and of != event and "||" not in event:
+        typer.echo("bayesjpt: | stands for 'or' in an event; evidence is given by --given", err=True)
+    of = of if given is None else f"{of} | {with_or_in_words(given)}"
     typer.echo(f"P({of}) = {mean:.4g}, {interval:.4g} interval {lo:.4g} to {hi:.4g} ({answer.size} draws)")
     if per_draw:
         typer.echo("chain,draw,probability")

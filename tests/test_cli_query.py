@@ -78,6 +78,17 @@ def test_query_prints_mean_interval_and_number_of_draws(fit, post, capfd):
     assert out.endswith("(2 draws)\n")
 
 
+def test_query_prints_or_in_words_where_it_could_be_read_as_given(fit, post, capfd):
+    text = "size > 2 | colour = 'red'"
+    _, out, err = run(capfd, "query", fit, text)
+    expected = float(post.probability(text).mean())
+    assert out.startswith(f"P(size > 2 or colour = 'red') = {expected:.4g}, ")
+    assert err == "bayesjpt: | stands for 'or' in an event; evidence is given by --given\n"
+    _, out, err = run(capfd, "query", fit, "size > 2", "--given", "size > 1 || rings < 50")
+    assert out.startswith("P(size > 2 | size > 1 or rings < 50) = ")
+    assert err == ""
+
+
 def test_query_as_json_holds_the_answer_of_every_draw_on_request(fit, post, capfd):
     _, out, _ = run(capfd, "query", fit, EVENT, "--json", "--per-draw", "--interval", "0.5")
     found = json.loads(out)

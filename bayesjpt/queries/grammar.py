@@ -151,6 +151,19 @@ def as_event(event: Event | str, schema: Schema | None = None) -> Event:
     )
 
 
+def with_or_in_words(text: str) -> str:
+    """Return an event as it is written, "or" for ``|``, which beside evidence stands for "given".
+
+    Examples
+    --------
+    >>> with_or_in_words("a > 1|b = 'x|y'")
+    "a > 1 or b = 'x|y'"
+    """
+    for token in reversed([token for token in _parser().lex(text) if token.type == "_OR" and "|" in token]):
+        text = f"{text[: token.start_pos].rstrip()} or {text[token.end_pos :].lstrip()}"
+    return text
+
+
 @functools.cache
 def _parser() -> Lark:
     """Return the parser; making it takes some hundredths of a second."""
