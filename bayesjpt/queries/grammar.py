@@ -301,6 +301,8 @@ def _refuse_token(text: str, error: UnexpectedToken) -> NoReturn:
         remedy = "A column that is true or false is compared too: smoker = true."
         if token.type in ("NAME", "NUMBER"):
             remedy = _quoting_remedy(text, position)
+        elif token.type == "LPAR":
+            remedy = _parentheses_remedy(text, position)
     elif "NAME" in accepted and token.lower() in KEYWORDS:
         remedy = f"A column of that name stands in backticks: {rendered_name(str(token))}."
     elif "NUMBER" in accepted and "NAME" not in accepted and _is_column(token):
@@ -314,18 +316,30 @@ def _listed(names: list[str]) -> list[str]:
     return names if len(names) < 3 else [", ".join(names[:-1]), names[-1]]
 
 
+_UNIT = r"[%$€£]|°[CF]?|[kcmµ]?m[²³23]?|k?g|mg|m?l|h|min|m?s|km/h|m/s|k?Wh?|[kM]?Hz|h?Pa|bar|EUR|USD|GBP|CHF"
 _VALUES = (
     (
         re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}(?:[T ]\d{1,2}:[\d:.]+)?|\d{4}-\d{2}"),
         "Dates stand in single quotes: '{0}'.",
     ),
-    (re.compile(r"(?<![\w.:])\d+(?::\d{2}){1,2}(?:\.\d+)?(?![\w:])"), "Times stand in single quotes: '{0}'."),
+    (
+        re.compile(r"(?<![\w.:])\d+(?::\d{2}){1,2}(?:\.\d+)?(?: ?[ap]\.?m\b\.?|(?![\w:]))", re.IGNORECASE),
+        "Times stand in single quotes: '{0}'.",
+    ),
     (re.compile(r"\bis\s+(?:not\s+)?(?:null|na|nan|none|missing|empty)\b", re.IGNORECASE), NO_TEST_FOR_MISSING),
     (re.compile(r"\bis\s+not\b", re.IGNORECASE), "Write != in place of 'is not'."),
     (re.compile(r"\bis\b", re.IGNORECASE), "Write = in place of 'is'."),
+    (
+        re.compile(
+            r"(?<![\w.,])\d{1,3}(?:(?:,\d{3}){2,}(?:\.\d+)?|(?:\.\d{3}){2,}(?:,\d+)?|(?:\.\d{3})+,\d+)(?![\w,])"
+        ),
+        "Numbers stand without marks between thousands, and with a decimal point.",
+    ),
     (re.compile(r"(?<![\w.])(\d+),(\d{3})(?![\w,])"), "Write {1}{2}, or {1}.{2} if the comma is a decimal mark."),
     (re.compile(r"(?<![\w.])(\d+),(\d+)(?![\w,])"), "The decimal mark of a number is a point: {1}.{2}."),
-    (re.compile(r"(?<![\w.,'])([+-]?\d+(?:\.\d+)?) ?[%$€£]"), "Numbers stand without their unit: {1}."),
+    (re.compile(rf"(?<![\w.,'])([+-]?\d+(?:\.\d+)?) ?(?:{_UNIT})(?!\w)"), "Numbers stand without their unit: {1}."),
+    (re.compile(r"[$€£]([+-]?\d+(?:\.\d+)?)(?![\w.,])"), "Numbers stand without their unit: {1}."),
+    (re.compile(r"^\s*P\s*\("), "An event stands without P( ), and evidence is given apart (given=, or --given)."),
     (re.compile(r"=([<>])"), "Write {1}=."),
 )
 """What people write for values and comparisons, and the remedies."""
@@ -347,6 +361,14 @@ def _quoting_remedy(text: str, position: int) -> str | None:
         if match.start() <= position < match.end() and not _WORD_OF_OURS.search(match[0]):
             return f"A name with spaces or signs stands in backticks: {rendered_name(match[0])}."
     return None
+
+
+def _parentheses_remedy(text: str, position: int) -> str:
+    """Return how a name with parentheses is quoted, where one opens behind a word."""
+    match = re.compile(r"\([^()<>=!]*\)").match(text, position)
+    before = re.search(r"[^\s()<>=!,'\"`&|~]+\s*$", text[:position])
+    name = f"{before[0]}{match[0]}" if match and before else "a (b)"
+    return f"A name with spaces or signs stands in backticks: {rendered_name(name)}."
 
 
 _WORD_OF_OURS = re.compile(rf"\b({'|'.join(KEYWORDS)})\b", re.IGNORECASE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import math
 import operator
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -34,10 +35,12 @@ from bayesjpt.table.overrides import LABEL_KINDS
 from bayesjpt.table.schema import SUMMED_OUT, Column, Schema, closest
 from bayesjpt.table.written_dates import COUNTED, DateNotation
 from bayesjpt.table.written_durations import DurationNotation
+from bayesjpt.table.written_numbers import NumberNotation
 from bayesjpt.table.yes_no import same_answer, truth
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _N_LABELS_SHOWN = 10
+_LITERAL = re.compile(r"[+-]?\d+(?:\.\d+)?(?![\w.])")
 _MISSING = {"null", "na", "nan", "none", "missing", "empty"}
 NO_TEST_FOR_MISSING = "There is no test for missing cells: an event is about the values of a column."
 
@@ -308,7 +311,29 @@ def _number(column: Column, value: Value, place: Place | None) -> float:
     if isinstance(value, bool | str):
         spelled = isinstance(value, str) and cells_of.number_of_text(value) is not None
         _refuse_kind(column, value, "numbers", "Write it without quotes." if spelled else None, place)
+    _check_grouped(column, value, place)
     return value
+
+
+def _check_grouped(column: Column, value: float, place: Place | None) -> None:
+    """Raise where a number stands in an event as the column writes another one: 500.000 for 500000.
+
+    What this package writes itself has no zero last, and is no further from the values of its column.
+    """
+    literal = _LITERAL.match(place.text, place.position) if place is not None else None
+    if literal is None or not isinstance(column.notation, NumberNotation):
+        return
+    written = column.notation.value(literal[0])
+    if written is None or written == value:
+        return
+    if literal[0].endswith("0") or abs(written - column.location) < abs(value - column.location):
+        meant, read = cells_of.number_label(written), cells_of.number_label(value)
+        read = read if column.notation.value(read) in (None, value) else f"{read}0"  # 1.1250 groups no thousands
+        raise EventError(
+            f"{literal[0]} may be {meant}, as column {column.name!r} writes it, or {read}",
+            remedy=f"Write {meant} or {read}.",
+            place=place,
+        )
 
 
 def _date(column: Column, value: Value, place: Place | None) -> float:

@@ -365,7 +365,7 @@ def _digits(cores: Sequence[str], decimal: str) -> int:
 
 
 def _is_open_ended(parted: Iterable[Parted]) -> bool:
-    """Return whether a plus behind numbers is no sign: 12+ and 7- are numbers, 65+ is none, nor are 2+ and 2 (marks)."""
+    """Return whether a plus behind numbers is no sign: 12+ and 7- are numbers, 65+ is none, nor are 2+ and 2."""
     kept = list(parted)
     found = {parts.below for parts in kept}
     unsigned = any(parts.below == "" and parts.core.strip("0.,") for parts in kept)

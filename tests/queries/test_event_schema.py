@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +15,8 @@ from bayesjpt.errors import QueryError
 from bayesjpt.queries.boxes import boxes, contains
 from bayesjpt.queries.event import EventError
 from bayesjpt.queries.resolve import value_in, value_name
-from bayesjpt.table.schema import Schema, SetAside
+from bayesjpt.table.schema import Column, Schema, SetAside
+from bayesjpt.table.written_numbers import NumberNotation
 from tests.queries.events import COLOR, COLUMNS, DAY, GRADE, SCHEMA, SMOKER, VISIT
 
 SCHEMA = Schema(SCHEMA.columns, (SetAside("patient", "identifier or free text: 40 distinct texts in 40 cells"),))
@@ -219,3 +222,24 @@ def test_amounts_in_several_currencies_are_to_be_written_in_one():
     schema = bj.as_table({"price": price, "size": [k * k % 17 for k in range(60)]}).schema
     with pytest.raises(EventError, match=r"in one unit they are read\. Write them in one unit, and fit again\."):
         boxes("price > 10", schema)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("price > 500.000", "Write 500000 or 500."),
+        ("price between 1.250 and 90000", "Write 1250 or 1.25."),
+        ("price in (1.999, 3)", "Write 1999 or 1.9990."),
+    ],
+)
+def test_a_number_that_a_column_writes_for_another_one_is_refused(text, remedy):
+    notation = NumberNotation(",", ".", suffix=" €")
+    schema = Schema((Column("price", "real", (0.0, math.inf), location=40_000.0, notation=notation),))
+    with pytest.raises(EventError, match=re.escape(remedy)):
+        boxes(bj.parse_event(text), schema)
+    for plain in ("price > 500000", "price > 1.9990", "price > 2.5", "price > '500.000'", "price < 12345.678"):
+        assert boxes(bj.parse_event(plain), schema)
+    near = Schema((Column("price", "real", (0.0, math.inf), location=2.0, notation=notation),))
+    event = bj.parse_event("price > 1.999")
+    assert boxes(event, near)
+    assert boxes(bj.parse_event(repr(event)), near)
