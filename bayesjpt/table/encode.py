@@ -310,8 +310,9 @@ def _refuse_text(cells: Cells, column: Column) -> None:
     row = _first_strange(cells, labels, column)
     label = labels[int(cells.codes[row - 1])]
     expected = "dates" if column.dtype == "datetime" else "numbers"
+    example = f" such as {column.text(column.minimum)}" if column.notation is not None else ""
     raise SchemaError(
-        f"column {column.name!r} holds {label!r} in row {row}", f"{expected}, as in training", "Mend the cell."
+        f"column {column.name!r} holds {label!r} in row {row}", f"{expected}{example}, as in training", "Mend the cell."
     )
 
 

@@ -53,6 +53,7 @@ _MONTH = re.compile(
     r"(?P<n>[^\W\d_]+)\.?(?P<s>[ /-])(?P<y>\d{4})|(?P<m>\d{2}|\d(?=/(?:19|20)\d\d))(?P<s2>[/-])(?P<y2>\d{4})"
 )
 _YEAR_MONTH = re.compile(r"(?P<y>\d{4})(?P<s>[/-])(?P<m>\d{2})")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 _CLOCK = re.compile(_TIME)
 _MICROSECOND = re.compile(r":\d\d[.,]\d{4}")
 ORDERS = ("ymd", "dmy", "mdy")
@@ -112,7 +113,7 @@ class DateNotation:
     def value(self, text: str) -> float | None:
         """Return the days since 1970-01-01 (of times the minutes, or seconds, since midnight) that a text spells.
 
-        None where it spells none, of a count where it lies outside 1971 to 2100.
+        None where it spells none, of a count where it lies outside 1971 to 2100. Days may be written in ISO 8601 too.
 
         Examples
         --------
@@ -127,6 +128,8 @@ class DateNotation:
             number = number_of_text(text)
             return None if number is None else self.value_of_number(number)
         found = _moment(text, self.order)
+        if found is None and self.order in (*ORDERS, "name") and _ISO.match(text):
+            found = _moment(text, "ymd")
         if self.order == "clock" and found is not None and "%S" not in self.pattern:
             return found / 60.0
         return found

@@ -16,6 +16,7 @@ GROUP_MARKS = ("", ",", ".", " ", "'")
 """What may stand between thousands."""
 
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "\u2212": "-", "\u2013": "-"})  # noqa: RUF001 - people type them
+_POWERS = str.maketrans("²³", "23")
 _CORE = re.compile(r"\d[\d.,' ]*\d(?:[eE][+-]?\d+)?|\d(?:[eE][+-]?\d+)?|[.,]\d+")
 _PLAIN = re.compile(r"(-?)(\d(?:[\d.,]*\d)?)")
 """Most numbers, whose parts are seen at once."""
@@ -106,7 +107,7 @@ class NumberNotation:
         parts = parted_of(text)
         if parts is None or parts.prefix.strip().casefold() not in ("", self.prefix.strip().casefold()):
             return None
-        if parts.suffix.strip() not in ("", self.suffix.strip()):
+        if _unit(parts.suffix) not in ("", _unit(self.suffix)):
             return None
         if parts.below == _PLUS_BEHIND and self.negative != "trailing":
             return None
@@ -207,6 +208,11 @@ def is_currency(text: str) -> bool:
     [True, True, True, False]
     """
     return text.casefold() in _CURRENCY or (len(text) == 1 and unicodedata.category(text) == "Sc")
+
+
+def _unit(suffix: str) -> str:
+    """Return a unit as it is compared: m² and m2 are the same."""
+    return suffix.strip().translate(_POWERS)
 
 
 def _value(parts: Parted, decimal: str, group: str) -> float:
@@ -354,7 +360,7 @@ def plain_decimal(texts: Sequence[str]) -> str | None:
 def _around(parted: Iterable[Parted]) -> tuple[str, str] | None:
     """Return prefix and suffix of a column; None where there are several of one of them."""
     prefixes, suffixes = (sorted({getattr(parts, name) for parts in parted} - {""}) for name in ("prefix", "suffix"))
-    if len({one.strip().casefold() for one in prefixes}) > 1 or len({one.strip() for one in suffixes}) > 1:
+    if len({one.strip().casefold() for one in prefixes}) > 1 or len(set(map(_unit, suffixes))) > 1:
         return None
     return (prefixes or [""])[0], (suffixes or [""])[0]
 

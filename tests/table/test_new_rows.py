@@ -208,3 +208,25 @@ class TestConstant:
 def test_new_rows_without_rows_are_refused(schema):
     with pytest.raises(TableError, match="0 rows"):
         as_table(pd.DataFrame({"alcohol": []}), schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("texts", "text", "value"),
+    [
+        ([f"03/{day}/2024" for day in range(10, 28)], "2024-03-15", "03/15/2024"),
+        ([f"{day}.03.2024" for day in range(10, 28)], "2024-03-15", "15.03.2024"),
+        ([f"Mar {day}, 2024" for day in range(10, 28)], "2024-03-15", "Mar 15, 2024"),
+        ([f"{size} m²" for size in range(20, 200, 7)], "120 m2", "120 m²"),
+    ],
+    ids=["month first", "day first", "name", "unit"],
+)
+def test_new_rows_may_write_dates_in_iso_8601_and_powers_as_digits(texts, text, value):
+    table = as_table({"x": texts * 3})
+    rows = as_table({"x": [text]}, schema=table.schema)
+    assert rows.schema.columns[0].text(rows.values[0, 0]) == value
+
+
+def test_a_cell_that_is_no_date_is_answered_with_how_the_column_writes_them():
+    table = as_table({"day": [f"{day}.03.2024" for day in range(10, 28)] * 3})
+    with pytest.raises(SchemaError, match=r"expected dates such as 10\.03\.2024, as in training"):
+        as_table({"day": ["March 15th"]}, schema=table.schema)
