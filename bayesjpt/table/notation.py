@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from bayesjpt.table.written_dates import DateNotation
 from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
+
+_PADDED = re.compile(r"([hm0])\1(?=:)")
 
 Notation = NumberNotation | DateNotation | DurationNotation
 
@@ -12,18 +16,24 @@ Notation = NumberNotation | DateNotation | DurationNotation
 def shared(one: Notation | None, other: Notation | None) -> Notation | None:
     """Return a notation in which two tables write the same numbers; None where they write them differently.
 
-    Where one holds times of day and the other, which has shorter ones, lengths of time, all are lengths.
+    Lengths of time with a zero before and without one are the same. Where one table holds times of day and the other,
+    which has shorter ones, lengths of time, all are lengths.
 
     Examples
     --------
     >>> shared(DateNotation("clock", "%k:%M:%S"), DurationNotation("h:mm:ss"))
     DurationNotation(pattern='h:mm:ss')
     >>> shared(DateNotation("clock", "%H:%M"), DurationNotation("h:mm:ss"))
+    >>> shared(DurationNotation("mm:ss.00"), DurationNotation("m:ss.00"))
+    DurationNotation(pattern='mm:ss.00')
     """
     if one == other:
         return one
+    if isinstance(one, DurationNotation) and isinstance(other, DurationNotation):
+        is_same = _PADDED.sub(r"\1", one.pattern) == _PADDED.sub(r"\1", other.pattern)
+        return max(one, other, key=lambda notation: len(notation.pattern)) if is_same else None
     clock, length = (one, other) if isinstance(one, DateNotation) else (other, one)
     if not isinstance(clock, DateNotation) or not isinstance(length, DurationNotation) or clock.order != "clock":
         return None
-    is_same = length.pattern in (("h:mm:ss", "hh:mm:ss") if "%S" in clock.pattern else ("0:00",))
+    is_same = length.pattern in (("h:mm:ss", "hh:mm:ss") if "%S" in clock.pattern else ("0:00", "00:00"))
     return length if is_same else None

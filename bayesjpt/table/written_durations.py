@@ -25,6 +25,7 @@ _IN_WORDS = {86_400.0: "days", 3_600.0: "hours", 60.0: "minutes", 1.0: "seconds"
 _WORDS = re.compile(r"(?:\d{1,6} ?[^\W\d_]{1,8}\.?,? ?){1,4}")
 _PART = re.compile(r"(\d+)( ?)([^\W\d_]+\.?)(,? ?)")
 _H00 = "0h00"
+_PLUS = "+"
 _DAYS, _PER = r" ?d(?:ays?)?,?", r" ?(?:min)?/[^\W\d_]{1,5}"
 _COLONS = re.compile(
     rf"(?:(?P<d>\d{{1,6}})(?P<name>{_DAYS}) )?(?:(?P<a>\d{{1,6}}):)?"
@@ -32,8 +33,8 @@ _COLONS = re.compile(
 )
 _HOURS = re.compile(r"(\d{1,4})h(\d{2})?")
 _PATTERN = re.compile(
-    rf"(?P<days>d |0(?P<name>{_DAYS}) )?(?P<marks>hh?:mm:ss|m:ss|0:00)(?P<fraction>\.0{{1,9}})?(?P<per>{_PER})?|{_H00}"
-    r"|(?P<units>(?:0 ?[^\W\d_]{1,8}\.?,? ?){1,4})"
+    rf"\+?(?:(?P<days>d |0(?P<name>{_DAYS}) )?(?P<marks>hh?:mm:ss|mm?:ss|00?:00)(?P<fraction>\.0{{1,9}})?"
+    rf"(?P<per>{_PER})?|{_H00}|(?P<units>(?:0 ?[^\W\d_]{{1,8}}\.?,? ?){{1,4}}))"
 )
 _ONE_DIGIT_HOURS = re.compile(r"[1-9]:")
 
@@ -51,6 +52,9 @@ _CALLED_TIME = re.compile(
 )
 """Words that call a length of time by its name, and ``time`` with a unit, which a time of day has not."""
 
+_OF_UTC = re.compile(r"[+-]\d{1,2}:(?:00|15|30|45)")
+"""Offsets of time zones are no lengths."""
+
 _FEWEST_TEXTS = 5
 _SHORT, _SHORT_OF_ONE_DIGIT = 3, 6
 """Hours below which times with seconds are lengths when all are, and when they are written without a zero before, of
@@ -67,23 +71,28 @@ class DurationNotation:
     Parameters
     ----------
     pattern : str
-        ``h:mm:ss``, ``hh:mm:ss``, ``m:ss`` or, where nothing tells what is counted, ``0:00``, with ``d `` (for days),
-        ``0d `` or the like before where days are, ``.00`` behind for parts of a second, and ``/km`` or the like for
-        a pace; or ``0h00``; or a text with units whose numbers are 0, such as ``0h 0m``.
+        ``h:mm:ss``, ``hh:mm:ss``, ``m:ss``, ``mm:ss`` or, where nothing tells what is counted, ``0:00``, ``00:00``,
+        with ``d `` (for days), ``0d `` or the like before where days are, ``.00`` behind for parts of a second, and
+        ``/km`` or the like for a pace; or ``0h00``; or a text with units whose numbers are 0, such as ``0h 0m``. With a
+        plus before it, where gaps above 0 have one.
     """
 
     pattern: str
 
     def __post_init__(self):
         found = _PATTERN.fullmatch(self.pattern)
-        if found is None or (found["units"] and _units(self.pattern) is None):
+        if found is None or (found["units"] and _units(found["units"]) is None):
             raise ValueError(f"pattern {self.pattern!r} of durations")
 
     @property
     def unit(self) -> float:
         """Seconds of the unit in which values are: that of the last number."""
-        units = _units(self.pattern)
-        return 60.0 if self.pattern == _H00 else units[-1] if units else 1.0
+        units = _units(self._unsigned)
+        return 60.0 if self._unsigned == _H00 else units[-1] if units else 1.0
+
+    @property
+    def _unsigned(self) -> str:
+        return self.pattern.removeprefix(_PLUS)
 
     def value(self, text: str) -> float | None:
         """Return the duration that a text spells, in the unit of the last number; None where it spells none.
@@ -95,10 +104,11 @@ class DurationNotation:
         >>> DurationNotation("m:ss.00").value("1:05.33"), DurationNotation("0:00").value("37:20")
         (65.33, 2240.0)
         """
-        seconds, found, own = _seconds(text), _COLONS.fullmatch(text), _PATTERN.fullmatch(self.pattern)
+        bare = _without_sign(text)
+        seconds, found, own = _seconds(bare), _COLONS.fullmatch(bare), _PATTERN.fullmatch(self.pattern)
         if seconds is None or own is None or (found is not None and found["per"] not in (None, own["per"])):
             return None
-        return seconds / self.unit
+        return (-seconds if text.startswith("-") else seconds) / self.unit
 
     def text(self, value: float) -> str:
         """Return a duration as the column spells it; of units those that are 0 are left out.
@@ -110,10 +120,11 @@ class DurationNotation:
         """
         if not np.isfinite(value):
             return str(value)
-        sign, size = "-" if value < 0.0 else "", abs(value) * self.unit
+        plus = _PLUS if value > 0.0 and self.pattern.startswith(_PLUS) else ""
+        sign, size = "-" if value < 0.0 else plus, abs(value) * self.unit
         found = _PATTERN.fullmatch(self.pattern)
         assert found is not None
-        if self.pattern == _H00:
+        if self._unsigned == _H00:
             hours, minutes = divmod(round(size / 60.0), 60)
             return f"{sign}{hours}h{minutes:02}"
         if found["units"]:
@@ -123,16 +134,17 @@ class DurationNotation:
         days, whole = divmod(whole, 86_400) if found["days"] else (0, whole)
         minutes, last = divmod(whole, 60)
         hours, middle = divmod(minutes, 60)
-        width = found["marks"].count("h")
-        written = f"{hours:0{width}}:{middle:02}:{last:02}" if width else f"{minutes}:{last:02}"
+        width = found["marks"].index(":")
+        has_hours = "h" in found["marks"]
+        written = f"{hours:0{width}}:{middle:02}:{last:02}" if has_hours else f"{minutes:0{width}}:{last:02}"
         behind = (f".{fraction:0{n_digit}}" if n_digit else "") + (found["per"] or "")
         return f"{sign}{_days_text(days, found['name'] or ' days') if found['days'] else ''}{written}{behind}"
 
     def _with_units(self, size: float) -> str:
-        units = _units(self.pattern)
+        units = _units(self._unsigned)
         assert units is not None
         rest, parts = round(size / units[-1]), []
-        for unit, (_, gap, name, behind) in zip(units, _PART.findall(self.pattern), strict=True):
+        for unit, (_, gap, name, behind) in zip(units, _PART.findall(self._unsigned), strict=True):
             number, rest = divmod(rest, round(unit / units[-1]))
             parts.append((number, f"{number}{gap}{name}", behind))
         kept = [part for part in parts if part[0]] or parts[-1:]
@@ -141,7 +153,7 @@ class DurationNotation:
     def in_words(self) -> str:
         """Return how durations are written, for the reason of a decision."""
         example = self.text(5_000.0 if self.unit == 1.0 else 440.0)
-        counted = "sixtieths" if self.pattern == "0:00" else _IN_WORDS[self.unit]
+        counted = "sixtieths" if self._unsigned in ("0:00", "00:00") else _IN_WORDS[self.unit]
         return f"written as {example}, in {counted}"
 
 
@@ -192,18 +204,34 @@ def duration_readings(texts: Sequence[str]) -> tuple[DurationNotation, np.ndarra
     """
     if not len(texts) or max(map(len, texts)) > _LONGEST:
         return None
-    colons = [_COLONS.fullmatch(text) for text in texts]
+    plus = _plus_of(texts)
+    bare = [_without_sign(text) for text in texts]
+    colons = [_COLONS.fullmatch(text) for text in bare]
     if all(colons):
         pattern = _pattern_of_colons([one for one in colons if one is not None])
     elif any(colons):
         return None
     else:
-        pattern = _pattern_of_units(texts)
-    if pattern is None:
+        pattern = _pattern_of_units(bare)
+    if pattern is None or plus is None:
         return None
-    notation = DurationNotation(pattern)
+    notation = DurationNotation(plus + pattern)
     values = [notation.value(text) for text in texts]
     return None if None in values else (notation, np.array(values, np.float64))
+
+
+def _without_sign(text: str) -> str:
+    return text[1:] if text[:1] in ("+", "-") else text
+
+
+def _plus_of(texts: Sequence[str]) -> str | None:
+    """Return the plus that texts above 0 have; empty where none has, None where only some have or all are offsets."""
+    signs = {text[:1] for text in texts if text[:1] in ("+", "-") or re.search("[1-9]", text)}
+    if not signs & {"+", "-"}:
+        return ""
+    if all(map(_OF_UTC.fullmatch, texts)) or (_PLUS in signs and signs - {"+", "-"}):
+        return None
+    return _PLUS if _PLUS in signs else ""
 
 
 def _pattern_of_colons(found: Sequence[re.Match]) -> str | None:
@@ -213,10 +241,12 @@ def _pattern_of_colons(found: Sequence[re.Match]) -> str | None:
     per = {one["per"] or "" for one in found}
     if (names and not all(one["a"] for one in found)) or len(per) > 1:
         return None
-    has_zero = len({*map(len, hours)}) == 1 and any(hour[0] == "0" and len(hour) == 2 for hour in hours)
+    first = hours or [one["b"] for one in found]
+    has_zero = len({*map(len, first)}) == 1 and any(one[0] == "0" and len(one) == 2 for one in first)
     name = max(names, key=len, default="")
     days = "" if not names else "d " if name in (" day", " days") else f"0{name} "
-    marks = ("hh:mm:ss" if has_zero else "h:mm:ss") if hours else "m:ss" if digits or per != {""} else "0:00"
+    marks = "h:mm:ss" if hours else "m:ss" if digits or per != {""} else "0:00"
+    marks = marks[0] + marks if has_zero else marks
     return f"{days}{marks}{'.' + digits * '0' if digits else ''}{per.pop()}"
 
 
