@@ -38,7 +38,7 @@ _TIME = (
     r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d{1,6}))?)?"
     r"(?P<ap> ?[AaPp]\.?[Mm]\.?)?(?: ?(?P<z>Z|UTC|GMT|[+-]\d{2}:?\d{2}))?(?: (?:Uhr|h))?"
 )
-_AT = rf"(?:(?:,? +|T){_TIME})?"
+_AT = rf"(?:(?:,? +|T|(?<=\d{{4}}):){_TIME})?"
 _WEEKDAY = r"(?:(?i:mo|tu|we|th|fr|sa|su|di|mi|do|so|lu|ma|me|je|ve|vi|mi|ju|do|gi|wo|za|zo)[^\W\d_]{0,8}\.?,? +)?"
 """First letters of the days of the week in the languages of months."""
 _NUMERIC = re.compile(rf"{_WEEKDAY}(?P<a>\d{{1,4}})(?P<s>\. ?|[/ -])(?P<b>\d{{1,2}})(?P=s)(?P<c>\d{{1,4}})\.?{_AT}")
@@ -386,7 +386,8 @@ def _pattern(texts: Sequence[str], order: str) -> tuple[str, str]:
     timed = [one for one in texts if ":" in one]
     if group.get("H") is None or not timed:
         return date, language
-    return f"{date}{'T' if f'T{group["H"]}' in text else ' '}{_clock_pattern(found, timed)}", language
+    mark = text[found.start("H") - 1]  # T, a space, or the colon of web servers
+    return f"{date}{mark}{_clock_pattern(found, timed)}", language
 
 
 def _clock_pattern(match: re.Match, texts: Sequence[str]) -> str:
