@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesjpt.defaults import INTERVAL
+from bayesjpt.errors import warn
 from bayesjpt.kernels.boxes import EVERYWHERE, make_boxes
 from bayesjpt.kernels.given_labels import fill_label_probability
 from bayesjpt.kernels.mixture import make_components
@@ -104,6 +105,11 @@ def impute(
     SchemaError, TableError
         For rows that do not fit the schema.
 
+    Warns
+    -----
+    BayesjptWarning
+        Where training had blanks beside one value alone, with which they are filled.
+
     References
     ----------
     Rubin (1987). Multiple Imputation for Nonresponse in Surveys.
@@ -123,6 +129,7 @@ def impute(
     n_imputations = check_count(n_imputations, "n_imputations")
     rng = as_rng(rng)
     rows = as_rows(table, post.schema)
+    _tell_constants(rows)
     bounds = possible_values(post.schema)
     completed = []
     for number in even_draws(n_imputations, post.n_chain * post.n_draw, rng):
@@ -130,6 +137,18 @@ def impute(
         values = complete_within(post, rows, draw, rng, bounds=bounds, recorded=recorded, one_row=False)
         completed.append(Table(post.schema, values, np.ones(values.shape, bool), rows.unseen))
     return completed
+
+
+def _tell_constants(rows: Table) -> None:
+    """Warn where blanks of a column of one value, such as a cross, are filled with it: they may say "none"."""
+    told = []
+    for column, n_gap in zip(rows.schema, (~rows.observed).sum(axis=1).tolist(), strict=True):
+        if column.n_distinct == 1 and column.n_missing and n_gap:
+            only = column.text(0.0 if column.base == "category" else column.minimum)
+            told.append(f"{only!r} in column {column.name!r} ({n_gap} cells)")
+    if told:
+        remedy = 'where a blank cell says "none", write a word for it in the table, and fit again'
+        warn(f"filled with the only value that training showed: {', '.join(told)}; {remedy}")
 
 
 @query_method
@@ -179,6 +198,7 @@ def impute_mean(post: Posterior, table, *, interval: float = INTERVAL, recorded:
     ['a', 'b']
     """
     rows = as_rows(table, post.schema)
+    _tell_constants(rows)
     answer = np.full((3, rows.n_column, rows.n_row), np.nan)
     values = rows.values.copy()
     tails = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]

@@ -8,7 +8,7 @@ import pytest
 
 import bayesjpt as bj
 import bayesjpt.queries.methods  # queries become methods
-from bayesjpt.errors import EvidenceError, QueryError, SchemaError
+from bayesjpt.errors import BayesjptWarning, EvidenceError, QueryError, SchemaError
 from bayesjpt.families import registry
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries import impute
@@ -304,3 +304,16 @@ def test_dates_before_1970_are_imputed_on_either_side_of_it(rng):
     post = Posterior.from_circuit(bj.learn_mspn(table, rng), table.schema)
     (filled,) = post.impute(pd.DataFrame({"day": [None] * 3000, "x": [0.0] * 3000}), rng=rng)
     assert filled.values[0].max() > 0.0
+
+
+def test_blanks_beside_a_cross_are_filled_with_a_word():
+    frame = pd.DataFrame({"locked": ["X", None, None, None] * 10, "size": np.arange(40.0) / 7.0})
+    with pytest.warns(BayesjptWarning, match="constant"):
+        table = bj.as_table(frame)
+    post = Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1), min_rows=20), table.schema)
+    told = r"only value that training showed: 'X' in column 'locked' \(30 cells\); where a blank cell says \"none\""
+    with pytest.warns(BayesjptWarning, match=told):
+        post.impute(table, rng=1)
+    with pytest.warns(BayesjptWarning, match=told):
+        post.impute_mean(table)
+    post.impute(table.take(range(0, 40, 4)), rng=1)  # nothing is filled in
