@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from bayesjpt.table.written_dates import DateNotation
 from bayesjpt.table.written_durations import DurationNotation
@@ -29,6 +30,8 @@ def shared(one: Notation | None, other: Notation | None) -> Notation | None:
     """
     if one == other:
         return one
+    if isinstance(one, DateNotation) and isinstance(other, DateNotation):
+        return one if replace(one, first_year=0) == replace(other, first_year=0) else None
     if isinstance(one, DurationNotation) and isinstance(other, DurationNotation):
         is_same = _PADDED.sub(r"\1", one.pattern) == _PADDED.sub(r"\1", other.pattern)
         return max(one, other, key=lambda notation: len(notation.pattern)) if is_same else None

@@ -18,7 +18,7 @@ from bayesjpt.defaults import MAX_INTEGER_LEVELS
 from bayesjpt.errors import SchemaError
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.notation import Notation
-from bayesjpt.table.written_dates import DateNotation
+from bayesjpt.table.written_dates import FIRST_YEAR, DateNotation
 from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
@@ -361,7 +361,8 @@ def _notation_of(plain: Mapping[str, Any] | None) -> Notation | None:
     if set(plain) == {"pattern"}:
         return DurationNotation(str(plain["pattern"]))
     if "order" in plain:
-        return DateNotation(*(str(plain[name]) for name in ("order", "pattern", "language")))
+        order, pattern, language = (str(plain[name]) for name in ("order", "pattern", "language"))
+        return DateNotation(order, pattern, language, int(plain.get("first_year", FIRST_YEAR)))
     texts = {name: str(plain[name]) for name in ("decimal", "group", "prefix", "suffix", "negative")}
     return NumberNotation(**texts, digits=int(plain["digits"]))
 

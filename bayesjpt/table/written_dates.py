@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -57,6 +58,10 @@ _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 _CLOCK = re.compile(_TIME)
 _MICROSECOND = re.compile(r":\d\d[.,]\d{4}")
 ORDERS = ("ymd", "dmy", "mdy")
+FIRST_YEAR = 1969
+"""Of the hundred years that two digits stand for in POSIX."""
+_PAST, _FUTURE = 2000, 2040
+"""Years of one column, before and after which it holds dates of birth rather than dates to come."""
 DIGITS, EPOCH = "digits", "epoch"
 COUNTED = (DIGITS, EPOCH)
 """Orders of dates that are stored as numbers: year, month and day in eight digits, and a count since 1970."""
@@ -86,11 +91,14 @@ class DateNotation:
         ``%l`` are day, month and hour (of 24 and 12) without a zero before, ``%L`` milliseconds.
     language : str
         Of the names of months.
+    first_year : int
+        The first of the hundred years that two digits stand for.
     """
 
     order: str
     pattern: str
     language: str = "en"
+    first_year: int = FIRST_YEAR
 
     def __post_init__(self):
         if not _PATTERN.fullmatch(self.pattern) or self.language not in MONTHS:
@@ -127,7 +135,7 @@ class DateNotation:
         if self.order in COUNTED:
             number = number_of_text(text)
             return None if number is None else self.value_of_number(number)
-        found = _moment(text, self.order)
+        found = _moment(text, self.order, self.first_year)
         if found is None and self.order in (*ORDERS, "name") and _ISO.match(text):
             found = _moment(text, "ymd")
         if self.order == "clock" and found is not None and "%S" not in self.pattern:
@@ -178,7 +186,8 @@ class DateNotation:
             return f"counted in {self.pattern}"
         example = self.text(_EXAMPLE if self.order != "clock" else 870.0 * (60.0 if "%S" in self.pattern else 1.0))
         unit = ", in seconds since midnight" if "%S" in self.pattern else ", in minutes since midnight"
-        return f"written as {example}{unit if self.order == 'clock' else ''}"
+        years = "" if self.first_year == FIRST_YEAR else f", years from {self.first_year} to {self.first_year + 99}"
+        return f"written as {example}{unit if self.order == 'clock' else years}"
 
 
 _EXAMPLE = float((datetime.date(2024, 12, 31) - _EPOCH.date()).days)
@@ -195,26 +204,57 @@ class DateReadings:
 
 def date_readings(texts: Sequence[str]) -> DateReadings | None:
     """Return the ways to read all texts of a column as dates or times; None where one of them is neither."""
-    made: list[tuple[str, np.ndarray]] = []
+    made: list[tuple[str, int, np.ndarray]] = []
     for order in (*ORDERS, "name", "month", "clock"):
-        values = np.empty(len(texts))
-        for position, text in enumerate(texts):
-            found = _moment(text, order)
-            if found is None:
-                break
-            values[position] = found
-        else:
-            if not any(np.array_equal(values, other) for _, other in made):
-                made.append((order, values))
+        values, first_year = _moments(texts, order), FIRST_YEAR
+        if values is None:
+            continue
+        if order in (*ORDERS, "name") and values.size and values.max() > _day_of(_FUTURE):
+            first_year = _first_year(texts, order)
+            moved = _moments(texts, order, first_year)
+            values, first_year = (values, FIRST_YEAR) if moved is None else (moved, first_year)
+        if not any(np.array_equal(values, other) for *_, other in made):
+            made.append((order, first_year, values))
     if not made or not len(texts):
         return None
-    notations = tuple(DateNotation(order, *_pattern(texts, order)) for order, _ in made)
+    notations = tuple(DateNotation(order, *_pattern(texts, order), first_year) for order, first_year, _ in made)
     values = tuple(
         found / 60.0 if one.order == "clock" and "%S" not in one.pattern else found
-        for one, (_, found) in zip(notations, made, strict=True)
+        for one, (*_, found) in zip(notations, made, strict=True)
     )
     example = texts[int(np.flatnonzero(values[0] != values[1])[0])] if len(made) > 1 else ""
     return DateReadings(notations, values, example)
+
+
+def _moments(texts: Sequence[str], order: str, first_year: int = FIRST_YEAR) -> np.ndarray | None:
+    values = np.empty(len(texts))
+    for position, text in enumerate(texts):
+        found = _moment(text, order, first_year)
+        if found is None:
+            return None
+        values[position] = found
+    return values
+
+
+def _first_year(texts: Sequence[str], order: str) -> int:
+    """Return the first of the hundred years that the two digits of a column stand for.
+
+    That of POSIX, unless the column then has a wider gap than is left at the two ends of its hundred years, between
+    years of the last century and years to come: dates of birth, from 1948 to 2006, are those before the gap.
+    """
+    parts = [_parts(text, order) for text in texts]
+    found = [(part[0].groupdict(), part[1]) for part in parts if part is not None]
+    is_short = [all(len(group.get(name) or "") < 3 for name in ("y", "a", "c")) for group, _ in found]
+    years = sorted({year for (_, year), short in zip(found, is_short, strict=True) if short})
+    if len(years) < 2 or years[0] >= _PAST or years[-1] <= _FUTURE:
+        return FIRST_YEAR
+    gap, before = max((after - before, before) for before, after in pairwise(years))
+    at_ends = years[0] + 100 - years[-1]
+    return before + gap // 2 - 99 if gap > at_ends and before + gap > _PAST else FIRST_YEAR
+
+
+def _day_of(year: int) -> float:
+    return float((datetime.date(year, 1, 1) - _EPOCH.date()).days)
 
 
 def iso_notation(texts: Sequence[str]) -> DateNotation | None:
@@ -267,7 +307,7 @@ def counted_dates(numbers: np.ndarray) -> tuple[DateNotation, np.ndarray] | None
     return None
 
 
-def _moment(text: str, order: str) -> float | None:
+def _moment(text: str, order: str, first_year: int = FIRST_YEAR) -> float | None:
     """Return the days since 1970-01-01 of a text whose parts come in some order; seconds of a clock."""
     text = text.strip()
     if order == "clock":
@@ -277,7 +317,7 @@ def _moment(text: str, order: str) -> float | None:
         found = _DIGITS.fullmatch(text)
         parts = None if found is None else (found, *(int(part) for part in found.groups()))
     else:
-        parts = _parts(text, order)
+        parts = _parts(text, order, first_year)
     if parts is None:
         return None
     found, year, month, day = parts
@@ -293,11 +333,13 @@ def _moment(text: str, order: str) -> float | None:
     return None if seconds is None else days + (seconds - _offset(found["z"])) / 86_400.0
 
 
-def _parts(text: str, order: str) -> tuple[re.Match, int, int, int] | None:
+def _parts(text: str, order: str, first_year: int = FIRST_YEAR) -> tuple[re.Match, int, int, int] | None:
     if order == "name":
         found = _DAY_NAME.fullmatch(text) or _NAME_DAY.fullmatch(text)
         month = None if found is None else _named(found["n"])
-        return None if found is None or month is None else (found, _year(found["y"]), month[0], int(found["d"]))
+        if found is None or month is None:
+            return None
+        return found, _year(found["y"], first_year), month[0], int(found["d"])
     if order == "month":
         found = _YEAR_MONTH.fullmatch(text)
         if found is not None:
@@ -313,12 +355,12 @@ def _parts(text: str, order: str) -> tuple[re.Match, int, int, int] | None:
     a, b, c = found["a"], found["b"], found["c"]
     year, month, day = {"ymd": (a, b, c), "dmy": (c, b, a), "mdy": (c, a, b)}[order]
     fitting = len(day) <= 2 and len(month) <= 2 and len(year) in ((4,) if order == "ymd" else (2, 4))
-    return (found, _year(year), int(month), int(day)) if fitting else None
+    return (found, _year(year, first_year), int(month), int(day)) if fitting else None
 
 
-def _year(text: str) -> int:
-    """Return a year; of two digits, one from 1969 to 2068, as POSIX reads them."""
-    return int(text) if len(text) == 4 else int(text) + (2000 if int(text) < 69 else 1900)
+def _year(text: str, first_year: int) -> int:
+    """Return a year; of two digits, one of the hundred from the first."""
+    return int(text) if len(text) == 4 else first_year + (int(text) - first_year) % 100
 
 
 def _seconds(match: re.Match) -> float | None:

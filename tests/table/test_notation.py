@@ -223,6 +223,7 @@ PATTERNS = [
     DateNotation("name", "%d-%b-%Y"),
 ]
 
+
 MONTHS_OF_YEARS = [
     (["9/2021", "12/2020"], "%n/%Y"),
     (["09/2021", "12/2020"], "%m/%Y"),
