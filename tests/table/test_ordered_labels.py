@@ -159,7 +159,7 @@ def test_every_word_of_a_scale_has_one_rank_and_can_be_met():
         assert all(words), line
 
 
-@pytest.mark.parametrize("form", ["{}Q{}", "{}-Q{}", "{} q{}", "{}-W{:02d}"])
+@pytest.mark.parametrize("form", ["{}Q{}", "{}-Q{}", "{} q{}", "{}-W{:02d}", "Q{1} {0}", "KW {1}/{0}", "T{1}-{0}"])
 def test_weeks_and_quarters_come_year_by_year(form):
     labels = [form.format(year, part) for year in (2023, 2024) for part in (1, 2, 4)]
     assert known_order(labels[::-1]).labels == tuple(labels)
