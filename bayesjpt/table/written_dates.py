@@ -51,7 +51,8 @@ _NAME_DAY = re.compile(
     rf"{_WEEKDAY}(?P<n>[^\W\d_]+)\.?(?P<s>[ -])(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?[ -](?P<y>\d{{4}}){_AT}"
 )
 _MONTH = re.compile(
-    r"(?P<n>[^\W\d_]+)\.?(?P<s>[ /-])(?P<y>\d{4})|(?P<m>\d{2}|\d(?=/(?:19|20)\d\d))(?P<s2>[/-])(?P<y2>\d{4})"
+    r"(?P<n>[^\W\d_]+)\.?(?P<s>[ /'-])(?P<y>\d{4}|(?<! )\d{2})"
+    r"|(?P<m>\d{2}|\d(?=/(?:19|20)\d\d))(?P<s2>[/-])(?P<y2>\d{4})"
 )
 _YEAR_MONTH = re.compile(r"(?P<y>\d{4})(?P<s>[/-])(?P<m>\d{2})")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
@@ -60,6 +61,8 @@ _MICROSECOND = re.compile(r":\d\d[.,]\d{4}")
 ORDERS = ("ymd", "dmy", "mdy")
 FIRST_YEAR = 1969
 """Of the hundred years that two digits stand for in POSIX."""
+_MOST_YEARS, _MONTHS_A_YEAR = 16, 4
+"""Years of a column of Jan-20, and months of each on average, from which 20 is no day."""
 _PAST, _FUTURE = 2000, 2040
 """Years of one column, before and after which it holds dates of birth rather than dates to come."""
 DIGITS, EPOCH = "digits", "epoch"
@@ -207,7 +210,7 @@ def date_readings(texts: Sequence[str]) -> DateReadings | None:
     made: list[tuple[str, int, np.ndarray]] = []
     for order in (*ORDERS, "name", "month", "clock"):
         values, first_year = _moments(texts, order), FIRST_YEAR
-        if values is None:
+        if values is None or (order == "month" and not _are_months(texts)):
             continue
         if order in (*ORDERS, "name") and values.size and values.max() > _day_of(_FUTURE):
             first_year = _first_year(texts, order)
@@ -234,6 +237,14 @@ def _moments(texts: Sequence[str], order: str, first_year: int = FIRST_YEAR) -> 
             return None
         values[position] = found
     return values
+
+
+def _are_months(texts: Sequence[str]) -> bool:
+    """Return whether the two digits behind the names of months are years: few, of several months each, not days."""
+    years = [_year(text[-2:], FIRST_YEAR) for text in texts if not text[-4:].isdigit()]
+    if not years or all(text[0].isdigit() for text in texts):
+        return True
+    return max(years) - min(years) < _MOST_YEARS and len(years) >= _MONTHS_A_YEAR * len(set(years)) > _MONTHS_A_YEAR
 
 
 def _first_year(texts: Sequence[str], order: str) -> int:
@@ -348,7 +359,7 @@ def _parts(text: str, order: str, first_year: int = FIRST_YEAR) -> tuple[re.Matc
         if found is None or found["m"]:
             return None if found is None else (found, int(found["y2"]), int(found["m"]), 1)
         month = _named(found["n"])
-        return None if month is None else (found, int(found["y"]), month[0], 1)
+        return None if month is None else (found, _year(found["y"], first_year), month[0], 1)
     found = _NUMERIC.fullmatch(text)
     if found is None or (found["s"] == " " and len(found["a"] + found["c"]) < 6):
         return None

@@ -44,3 +44,22 @@ def test_dates_of_birth_are_read_alike_in_new_rows_and_by_a_stored_schema():
 def test_two_tables_whose_years_begin_elsewhere_write_dates_alike():
     one, other = DateNotation("mdy", "%m/%d/%y", first_year=1928), DateNotation("mdy", "%m/%d/%y")
     assert shared(one, other) == one
+
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+@pytest.mark.parametrize("years", [range(20, 24), (98, 99, 0, 1)], ids=["this century", "two centuries"])
+def test_months_with_years_of_two_digits_are_dates(years):
+    texts = [f"{month}-{year:02}" for year in years for month in MONTHS]
+    found = date_readings(texts)
+    assert found is not None
+    assert found.notations == (DateNotation("month", "%b-%y"),)
+    assert [found.notations[0].text(value) for value in found.values[0]] == texts
+    assert (np.diff(found.values[0]) > 27.0).all()
+
+
+@pytest.mark.parametrize("months", [MONTHS, MONTHS[:3]])
+def test_days_of_months_are_no_years(months):
+    assert date_readings([f"{month}-{day:02}" for month in months for day in range(1, 29)]) is None
+    assert date_readings(["Jan-20", "Feb-20"]) is None
