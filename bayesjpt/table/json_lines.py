@@ -1,4 +1,4 @@
-"""JSON lines, and a JSON list of objects, to cells."""
+"""JSON lines, a JSON list of objects, alone or within an object, and one object of columns, to cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from bayesjpt.errors import TableError
+from bayesjpt.errors import TableError, warn
 from bayesjpt.table.cells import Cells
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
@@ -27,7 +27,8 @@ def read_json(content: bytes, name: str, *, as_written: bool = False) -> list[Ce
     Parameters
     ----------
     content : bytes
-        In UTF-8: an object a line, or one list of objects.
+        In UTF-8: an object a line; one list of objects, alone or within an object, of which nothing else is read; or
+        one object of columns, each a list or, as pandas writes them, an object with a key a row.
     name : str
         Of the file.
     as_written : bool
@@ -101,8 +102,51 @@ def _records(content: bytes, name: str) -> list[tuple[int, Any]]:
     text = content.decode("utf-8", "surrogatepass")
     if text.lstrip()[:1] == "[":
         return [(1, record) for record in _loaded(text, 1, name)]
+    records = _records_within(text, name)
+    if records is not None:
+        return [(1, record) for record in records]
     lines = enumerate(text.split("\n"), start=1)
     return [(number, _loaded(line, number, name)) for number, line in lines if line.strip()]
+
+
+def _records_within(text: str, name: str) -> list[dict[str, Any]] | None:
+    """Return the rows in a text that is one JSON object; None for a text of an object a line."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(whole, dict):
+        return None
+    lists = list(_lists_of_objects(whole))
+    if len(lists) == 1:
+        path, records = lists[0]
+        if list(whole) != [path]:
+            warn(f"the rows of {name!r} are those of the list {path!r}; what stands beside it is left out")
+        return records
+    return [whole] if lists else _records_of_columns(whole) or [whole]
+
+
+def _lists_of_objects(record: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the lists of two objects or more in an object, and in those in it, with their keys joined by points."""
+    for key, value in record.items():
+        if isinstance(value, dict) and depth < _DEPTH:
+            yield from _lists_of_objects(value, f"{prefix}{key}.", depth + 1)
+        elif isinstance(value, list) and len(value) > 1 and all(isinstance(one, dict) for one in value):
+            yield f"{prefix}{key}", value
+
+
+def _records_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of an object whose values are columns with the same rows; None for another object."""
+    columns = list(whole.values())
+    if columns and all(isinstance(column, dict) for column in columns):
+        rows = list(columns[0])
+        is_table = rows == [str(k) for k in range(len(rows))] and all(list(column) == rows for column in columns)
+    else:
+        rows = list(range(len(columns[0]))) if columns and isinstance(columns[0], list) else []
+        is_table = all(isinstance(column, list) and len(column) == len(rows) for column in columns)
+    if not is_table or len(rows) < 2:
+        return None
+    return [{name: column[row] for name, column in whole.items()} for row in rows]
 
 
 def _loaded(text: str, line: int, name: str) -> Any:

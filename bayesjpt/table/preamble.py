@@ -31,6 +31,9 @@ _KINDS = dict.fromkeys(_TOTALS, "total") | dict.fromkeys(_MEANS, "mean")
 _ROUNDING = 1e-6
 """Relative difference between a total and the sum of the cells that sums of floats may make."""
 
+_IMPORT = '{"ImportId"'
+"""What the cells of the last row between the names and the answers of a Qualtrics survey begin with."""
+
 _N_LAST = 200
 """Rows before the last ones, which must be fuller."""
 
@@ -101,6 +104,11 @@ def names_of(first: Sequence[str], below: Sequence[Sequence[str]], name: str) ->
         Of the file.
     """
     if len(below) > 2:
+        n_question = next((k for k, row in enumerate(below[:3], start=1) if row[0].startswith(_IMPORT)), 0)
+        if n_question:
+            rows_are = "row is" if n_question == 1 else f"{n_question} rows are"
+            warn(f"{rows_are} left out below the names of {name!r}: questions, and the keys of their import")
+            return header_of.names_of(first), n_question
         joined = header_of.joined_names(first, below[0], below[1:])
         if joined:
             warn(f"the names of {name!r} stand in two rows, which are joined: {_clipped(', '.join(joined))}")

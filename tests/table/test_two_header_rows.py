@@ -51,3 +51,15 @@ def test_units_below_names_that_repeat_are_no_names(tmp_path):
         pytest.warns(BayesjptWarning, match="column 3 is 'size_2'"),
     ):
         assert read_table(tmp_path / "t.csv").names == ("group", "size", "size_2")
+
+
+def test_questions_and_import_keys_of_a_survey_are_no_rows(tmp_path):
+    head = 'Start,Q1,Q2\nStart Date,"How old,\nin years?",Which?\n'
+    keys = '"{""ImportId"":""s""}","{""ImportId"":""QID1""}","{""ImportId"":""QID2""}"\n'
+    rows = "".join(f"2024-03-{day:02},{20 + day % 9},{'ab'[day % 2]}\n" for day in range(1, 29))
+    (tmp_path / "t.csv").write_text(head + keys + rows)
+    with pytest.warns(BayesjptWarning, match="2 rows are left out below the names of 't.csv'"):
+        table = read_table(tmp_path / "t.csv")
+    assert table.names == ("Start", "Q1", "Q2")
+    assert [column.dtype for column in table.schema] == ["datetime", "number", "text"]
+    assert table.n_row == 28
