@@ -21,7 +21,7 @@ low < normal < high
 below normal < normal < above normal
 decreased < unchanged, stable, same < increased
 decrease < no change < increase
-worse, much worse < slightly worse < same, no change, unchanged < slightly better < better, improved < much better
+much worse < worse < slightly worse, somewhat worse < same, about the same, no change, unchanged < slightly better, somewhat better < better, improved < much better
 negative < neutral < positive
 very negative < negative < neutral, mixed < positive < very positive
 never, not at all < almost never, very rarely < rarely, seldom, hardly ever < occasionally, sometimes, now and then < often, frequently, regularly < usually, mostly, very often, almost always < always
@@ -39,9 +39,9 @@ very easy < easy < medium, moderate, normal, intermediate < hard, difficult < ve
 beginner, novice, elementary < lower intermediate, pre intermediate < intermediate < upper intermediate < advanced < proficient, expert, fluent, native, master
 a1 < a2 < b1 < b2 < c1 < c2
 strongly disagree, disagree strongly, completely disagree, totally disagree < disagree, mostly disagree < somewhat disagree, slightly disagree < neutral, neither, neither agree nor disagree, undecided, neither agree or disagree < somewhat agree, slightly agree < agree, mostly agree < strongly agree, agree strongly, completely agree, totally agree
-very dissatisfied, very unsatisfied, extremely dissatisfied < dissatisfied, unsatisfied < somewhat dissatisfied < neutral, neither < somewhat satisfied < satisfied < very satisfied, extremely satisfied
+very dissatisfied, very unsatisfied, extremely dissatisfied < dissatisfied, unsatisfied < somewhat dissatisfied < neutral, neither, neither satisfied nor dissatisfied, neither dissatisfied nor satisfied < somewhat satisfied < satisfied < very satisfied, extremely satisfied
 very unhappy < unhappy, not happy < neutral, ok < happy, pretty happy < very happy
-very unlikely, extremely unlikely < unlikely < neutral, possible, even < likely, probable < very likely, extremely likely < certain, almost certain
+very unlikely, extremely unlikely < unlikely < neutral, possible, even, neither likely nor unlikely < likely, probable < very likely, extremely likely < certain, almost certain
 not important, unimportant, not at all important < slightly important, somewhat important < moderately important < important < very important < extremely important
 not at all < a little, slightly, a little bit < somewhat, moderately < quite a bit, very, very much, a lot < extremely, completely
 no, none, zero < few, a few, little, a little < some, several < many, much, a lot, lots < most < all
@@ -67,7 +67,7 @@ trivial, lowest, very low < minor, low < normal, medium, moderate, average < maj
 info, debug, information < notice < warning, warn < error < critical, fatal, alert < emergency
 lower class, lower, working class, poor < lower middle class, lower middle < middle class, middle < upper middle class, upper middle < upper class, upper, rich
 low income < lower middle income < middle income < upper middle income < high income
-none, no education, no schooling, uneducated, illiterate < nursery, kindergarten < preschool < 1st 4th < primary, basic, primary school, elementary, elementary school, 5th 6th < 7th 8th, middle school, lower secondary, junior high, some high school < 9th < 10th < 11th < 12th < secondary, secondary school, high school, highschool, hs grad, high school graduate, upper secondary, high school diploma, ged < vocational, some college, post secondary, trade school < associate, associates, assoc voc, associate degree, associates degree < assoc acdm < college, tertiary, higher, university, bachelor, bachelors, undergraduate, bachelor degree, bachelors degree, graduation, university degree, higher education < graduate, master, masters, 2n cycle, master degree, masters degree, postgraduate, graduate school < prof school, professional, professional degree < phd, doctorate, doctoral, doctor
+none, no education, no schooling, uneducated, illiterate < nursery, kindergarten < preschool < 1st 4th < primary, basic, primary school, elementary, elementary school, 5th 6th < 7th 8th, middle school, lower secondary, junior high, some high school, less than high school, less than high school diploma < 9th < 10th < 11th < 12th < secondary, secondary school, high school, highschool, hs grad, high school graduate, upper secondary, high school diploma, ged < vocational, some college, post secondary, trade school < associate, associates, assoc voc, associate degree, associates degree < assoc acdm < college, tertiary, higher, university, bachelor, bachelors, undergraduate, bachelor degree, bachelors degree, graduation, university degree, higher education < graduate, master, masters, 2n cycle, master degree, masters degree, graduate degree, postgraduate, graduate school < prof school, professional, professional degree < phd, doctorate, doctoral, doctor
 early < middle, mid < late
 before < during < after
 dawn, early morning < morning < late morning < noon, midday < afternoon < evening < night < midnight, late night
@@ -105,8 +105,8 @@ nicht genugend < genugend < befriedigend < gut < sehr gut
 ungenugend, sehr schlecht, mangelhaft < schlecht < ausreichend, maessig, massig < befriedigend, mittel, akzeptabel, durchschnittlich < gut < sehr gut < hervorragend, ausgezeichnet
 sehr schwach < schwach < mittel < stark < sehr stark
 sehr leicht, sehr einfach < leicht, einfach < mittel < schwer, schwierig < sehr schwer, sehr schwierig
-stimme gar nicht zu, stimme uberhaupt nicht zu, trifft gar nicht zu, trifft nicht zu < stimme nicht zu, lehne ab, stimme eher nicht zu, trifft eher nicht zu < neutral, teils teils, unentschieden, weder noch < stimme eher zu, trifft eher zu < stimme zu < stimme voll zu, stimme voll und ganz zu, stimme vollig zu, trifft zu, trifft voll zu
-sehr unzufrieden < unzufrieden < neutral, teils teils < zufrieden < sehr zufrieden
+stimme gar nicht zu, stimme uberhaupt nicht zu, trifft gar nicht zu, trifft uberhaupt nicht zu, trifft nicht zu < stimme nicht zu, lehne ab, stimme eher nicht zu, trifft eher nicht zu < neutral, teils teils, unentschieden, weder noch < stimme eher zu, trifft eher zu < stimme zu < stimme voll zu, stimme voll und ganz zu, stimme vollig zu, trifft zu, trifft voll zu, trifft voll und ganz zu, trifft vollig zu
+sehr unzufrieden < unzufrieden < neutral, teils teils, weder noch, weder zufrieden noch unzufrieden < zufrieden < sehr zufrieden
 unwahrscheinlich < moglich < wahrscheinlich < sicher
 unwichtig < weniger wichtig < wichtig < sehr wichtig
 keine, kein, nichts < wenige, wenig < einige, manche < viele, viel < alle, alles
@@ -137,7 +137,7 @@ tres mauvais, insuffisant, tres mauvaise, nul < mauvais, mauvaise, mediocre < pa
 avertissement < encouragements < compliments < felicitations
 tres facile < facile < moyen, moyenne, modere < difficile < tres difficile
 pas du tout d accord < pas d accord, plutot pas d accord < neutre, sans opinion, ni d accord ni pas d accord < plutot d accord < d accord < tout a fait d accord
-tres insatisfait < insatisfait, peu satisfait < neutre < satisfait, plutot satisfait < tres satisfait
+tres insatisfait, pas du tout satisfait < insatisfait, peu satisfait, plutot pas satisfait < neutre, ni satisfait ni insatisfait < satisfait, plutot satisfait < tres satisfait
 aucun, aucune, pas du tout < peu, un peu < assez, quelques < beaucoup < tous, tout, enormement
 non < peut etre < oui
 glacial, glace, tres froid < froid, froide < frais, fraiche < tiede, doux < chaud, chaude < tres chaud, brulant
@@ -163,7 +163,7 @@ muy deficiente < insuficiente, suspenso < suficiente, aprobado < bien < notable 
 muy malo, muy mala, pesimo, insuficiente, muy mal < malo, mala, mal < regular, aceptable, suficiente, medio < bueno, buena, bien < muy bueno, muy buena, muy bien, notable < excelente, sobresaliente
 muy facil < facil < medio, media, moderado, intermedio < dificil < muy dificil
 totalmente en desacuerdo, muy en desacuerdo < en desacuerdo < neutral, ni de acuerdo ni en desacuerdo, indiferente < de acuerdo < totalmente de acuerdo, muy de acuerdo
-muy insatisfecho < insatisfecho < neutral < satisfecho < muy satisfecho
+muy insatisfecho < insatisfecho < neutral, indiferente, ni satisfecho ni insatisfecho < satisfecho < muy satisfecho
 nada, ninguno, ninguna < poco, pocos < algo, algunos, bastante < mucho, muchos < todo, todos
 no < quizas, quiza, tal vez < si
 helado, muy frio < frio, fria < fresco, fresca < templado, tibio < calido, calida < caliente, caluroso < muy caliente
@@ -178,6 +178,7 @@ enero, ene < febrero, feb < marzo, mar < abril, abr < mayo, may < junio, jun < j
 primero, primera < segundo, segunda < tercero, tercera < cuarto, cuarta < quinto, quinta
 cero < uno < dos < tres < cuatro < cinco < seis < siete < ocho < nueve < diez
 molto basso, molto bassa < basso, bassa < medio, media, moderato < alto, alta < molto alto, molto alta
+molto insoddisfatto, per niente soddisfatto < insoddisfatto, poco soddisfatto < neutrale, ne soddisfatto ne insoddisfatto < soddisfatto, abbastanza soddisfatto < molto soddisfatto
 molto piccolo < piccolo, piccola < medio, media < grande < molto grande, enorme
 mai < raramente < qualche volta, a volte < spesso < sempre
 gravemente insufficiente, scarso < insufficiente, mediocre < sufficiente < discreto < buono, buona < distinto < ottimo < eccellente

@@ -53,6 +53,25 @@ ORDERED = {
     "French marks": ["Passable", "Assez bien", "Bien", "Très bien", "Félicitations"],
     "Italian marks": ["insufficiente", "sufficiente", "discreto", "buono", "distinto", "ottimo"],
     "Spanish marks": ["suspenso", "aprobado", "notable", "sobresaliente", "matrícula de honor"],
+    "satisfaction": [
+        "Very dissatisfied",
+        "Dissatisfied",
+        "Neither satisfied nor dissatisfied",
+        "Satisfied",
+        "Very satisfied",
+    ],
+    "Spanish satisfaction": ["Muy insatisfecho", "Insatisfecho", "Ni satisfecho ni insatisfecho", "Satisfecho"],
+    "French satisfaction": ["Pas du tout satisfait", "Plutôt pas satisfait", "Plutôt satisfait", "Très satisfait"],
+    "Italian satisfaction": ["Insoddisfatto", "Né soddisfatto né insoddisfatto", "Soddisfatto", "Molto soddisfatto"],
+    "German agreement": [
+        "Trifft überhaupt nicht zu",
+        "Trifft eher nicht zu",
+        "Teils/teils",
+        "Trifft eher zu",
+        "Trifft voll und ganz zu",
+    ],
+    "changes": ["Much worse", "Worse", "About the same", "Better", "Much better"],
+    "American schools": ["Less than high school", "High school diploma", "Some college", "Bachelor's degree"],
     "Spanish schools": ["primaria", "secundaria", "universitaria"],
 }
 RANKS = {
