@@ -110,7 +110,8 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
                 command=f"To model it, fit again with --kind {name}=...",
                 place=place,
             )
-    raise EventError(f"no column {name!r}", closest(name, schema.names), place=place)
+    left_out = [column.name for column in schema.set_aside]
+    raise EventError(f"no column {name!r}", closest(name, schema.names, left_out), place=place)
 
 
 def values_of(leaf: Leaf, column: Column) -> Intervals:

@@ -214,7 +214,9 @@ class Schema:
         try:
             return self.names.index(name)
         except ValueError:
-            raise SchemaError(f"no column {name!r}", closest(name, self.names)) from None
+            raise SchemaError(
+                f"no column {name!r}", closest(name, self.names, [one.name for one in self.set_aside])
+            ) from None
 
     def log_jacobian(self) -> np.ndarray:
         """Return float64 (n_column,): what turns a density per scale unit into one per user's unit, in nats."""
@@ -307,14 +309,14 @@ class Schema:
         return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{'</tr><tr>'.join(lines)}</tr></tbody></table>"
 
 
-def closest(name: str, names: Sequence[str]) -> str:
+def closest(name: str, names: Sequence[str], left_out: Sequence[str] = ()) -> str:
     """Return what was expected in place of an unknown name: the closest one, or all of them where none is close."""
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, [*names, *left_out], n=1, cutoff=0.6)
     if not near:
-        lowered = {known.lower(): known for known in names}
+        lowered = {known.lower(): known for known in (*names, *left_out)}
         near = [lowered[low] for low in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)]
     if near:
-        return f"one like {near[0]!r}"
+        return f"one like {near[0]!r}{'' if near[0] in names else ', which is left out'}"
     return f"one of {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}"
 
 

@@ -26,6 +26,7 @@ SCHEMA = Schema(SCHEMA.columns, (SetAside("patient", "identifier or free text: 4
     ("text", "rest", "message"),
     [
         ("real > 1 and cuont > 2", "cuont > 2", "no column 'cuont'; expected one like 'count'"),
+        ("pateint = 'p1'", "pateint = 'p1'", "no column 'pateint'; expected one like 'patient', which is left out"),
         ("Real > 1", "Real > 1", "no column 'Real'; expected one like 'real'"),
         ("not `xyz` > 1", "`xyz` > 1", "no column 'xyz'; expected one of 'real', 'positive', 'count'"),
         (
