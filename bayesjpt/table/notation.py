@@ -9,7 +9,7 @@ from bayesjpt.table.written_dates import DateNotation
 from bayesjpt.table.written_durations import DurationNotation
 from bayesjpt.table.written_numbers import NumberNotation
 
-_PADDED = re.compile(r"([hm0])\1(?=:)")
+_PADDED = re.compile(r"([hm0])\1(?=:)|(?:00|1)(?= ?[^\W\d_])")
 
 Notation = NumberNotation | DateNotation | DurationNotation
 
@@ -27,16 +27,22 @@ def shared(one: Notation | None, other: Notation | None) -> Notation | None:
     >>> shared(DateNotation("clock", "%H:%M"), DurationNotation("h:mm:ss"))
     >>> shared(DurationNotation("mm:ss.00"), DurationNotation("m:ss.00"))
     DurationNotation(pattern='mm:ss.00')
+    >>> shared(DurationNotation("1h 00m"), DurationNotation("0h 0m"))
+    DurationNotation(pattern='1h 00m')
     """
     if one == other:
         return one
     if isinstance(one, DateNotation) and isinstance(other, DateNotation):
         return one if replace(one, first_year=0) == replace(other, first_year=0) else None
     if isinstance(one, DurationNotation) and isinstance(other, DurationNotation):
-        is_same = _PADDED.sub(r"\1", one.pattern) == _PADDED.sub(r"\1", other.pattern)
+        is_same = _PADDED.sub(_unpadded, one.pattern) == _PADDED.sub(_unpadded, other.pattern)
         return max(one, other, key=lambda notation: len(notation.pattern)) if is_same else None
     clock, length = (one, other) if isinstance(one, DateNotation) else (other, one)
     if not isinstance(clock, DateNotation) or not isinstance(length, DurationNotation) or clock.order != "clock":
         return None
     is_same = length.pattern in (("h:mm:ss", "hh:mm:ss") if "%S" in clock.pattern else ("0:00", "00:00"))
     return length if is_same else None
+
+
+def _unpadded(found: re.Match) -> str:
+    return found[1] or "0"

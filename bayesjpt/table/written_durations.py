@@ -34,7 +34,7 @@ _COLONS = re.compile(
 _HOURS = re.compile(r"(\d{1,4})h(\d{2})?")
 _PATTERN = re.compile(
     rf"\+?(?:(?P<days>d |0(?P<name>{_DAYS}) )?(?P<marks>hh?:mm:ss|mm?:ss|00?:00)(?P<fraction>\.0{{1,9}})?"
-    rf"(?P<per>{_PER})?|{_H00}|(?P<units>(?:0 ?[^\W\d_]{{1,8}}\.?,? ?){{1,4}}))"
+    rf"(?P<per>{_PER})?|{_H00}|(?P<units>(?:(?:00?|1) ?[^\W\d_]{{1,8}}\.?,? ?){{1,4}}))"
 )
 _ONE_DIGIT_HOURS = re.compile(r"[1-9]:")
 
@@ -73,8 +73,9 @@ class DurationNotation:
     pattern : str
         ``h:mm:ss``, ``hh:mm:ss``, ``m:ss``, ``mm:ss`` or, where nothing tells what is counted, ``0:00``, ``00:00``,
         with ``d `` (for days), ``0d `` or the like before where days are, ``.00`` behind for parts of a second, and
-        ``/km`` or the like for a pace; or ``0h00``; or a text with units whose numbers are 0, such as ``0h 0m``. With a
-        plus before it, where gaps above 0 have one.
+        ``/km`` or the like for a pace; or ``0h00``; or a text with units whose numbers are 0, such as ``0h 0m``, 1
+        where they are told even if they are 0, and 00 where they have two digits. With a plus before it, where gaps
+        above 0 have one.
     """
 
     pattern: str
@@ -111,7 +112,7 @@ class DurationNotation:
         return (-seconds if text.startswith("-") else seconds) / self.unit
 
     def text(self, value: float) -> str:
-        """Return a duration as the column spells it; of units those that are 0 are left out.
+        """Return a duration as the column spells it; of units those that are 0 may be left out.
 
         Examples
         --------
@@ -144,9 +145,9 @@ class DurationNotation:
         units = _units(self._unsigned)
         assert units is not None
         rest, parts = round(size / units[-1]), []
-        for unit, (_, gap, name, behind) in zip(units, _PART.findall(self._unsigned), strict=True):
+        for unit, (form, gap, name, behind) in zip(units, _PART.findall(self._unsigned), strict=True):
             number, rest = divmod(rest, round(unit / units[-1]))
-            parts.append((number, f"{number}{gap}{name}", behind))
+            parts.append((number or form != "0", f"{number:0{len(form)}}{gap}{name}", behind))
         kept = [part for part in parts if part[0]] or parts[-1:]
         return "".join(f"{written}{behind}" for _, written, behind in kept[:-1]) + kept[-1][1]
 
@@ -258,7 +259,7 @@ def _days_text(days: int, name: str) -> str:
 
 
 def _pattern_of_units(texts: Sequence[str]) -> str | None:
-    """Return the text with the most units, its numbers 0; None where none has two, or some text a unit beside them.
+    """Return the text with the most units, its numbers 0, 1 or 00; None where none has two, or some text one more.
 
     Of hours and minutes as 2h28, ``0h00``.
     """
@@ -269,7 +270,21 @@ def _pattern_of_units(texts: Sequence[str]) -> str | None:
     own = _units(longest)
     if own is None or len(own) < 2:
         return None
-    return re.sub(r"\d+", "0", longest) if all(set(_units(text) or (0.0,)) <= set(own) for text in texts) else None
+    if not all(set(_units(text) or (0.0,)) <= set(own) for text in texts):
+        return None
+    written: dict[float, list[str]] = {unit: [] for unit in own}
+    for text in texts:
+        for unit, (number, *_) in zip(_units(text) or (), _PART.findall(text), strict=True):
+            written[unit].append(number)
+    forms = iter([_form(numbers, len(texts)) for numbers in written.values()])
+    return re.sub(r"\d+", lambda _: next(forms), longest)
+
+
+def _form(numbers: Sequence[str], n_text: int) -> str:
+    """Return how the numbers of a unit are written: 00 with two digits, 1 where they are told even if 0, else 0."""
+    if all(len(number) == 2 for number in numbers) and any(number[0] == "0" for number in numbers):
+        return "00"
+    return "1" if len(numbers) == n_text and "0" in numbers else "0"
 
 
 def _units(text: str) -> tuple[float, ...] | None:
