@@ -274,7 +274,7 @@ def iso_notation(texts: Sequence[str]) -> DateNotation | None:
     Examples
     --------
     >>> iso_notation(["2024-03-01", "2024-03-01 10:30"])
-    DateNotation(order='ymd', pattern='%Y-%m-%d %H:%M', language='en')
+    DateNotation(order='ymd', pattern='%Y-%m-%d %H:%M', language='en', first_year=1969)
     """
     longest = max(texts, key=len, default="")
     lengths = {10: "", 16: "%H:%M", 19: "%H:%M:%S", **dict.fromkeys((21, 22, 23), "%H:%M:%S.%L")}
@@ -302,7 +302,7 @@ def counted_dates(numbers: np.ndarray) -> tuple[DateNotation, np.ndarray] | None
     Examples
     --------
     >>> counted_dates(np.array([20240131.0, 20240201.0]))
-    (DateNotation(order='digits', pattern='%Y%m%d', language='en'), array([19753., 19754.]))
+    (DateNotation(order='digits', pattern='%Y%m%d', language='en', first_year=1969), array([19753., 19754.]))
     >>> counted_dates(np.array([1.7e12]))[0].pattern, counted_dates(np.array([20240132.0, 3.0]))
     ('ms', None)
     """
