@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesjpt.circuit.arrays import Params
-from bayesjpt.circuit.layout import Layout
+from bayesjpt.circuit.layout import Layout, ParameterVariable, WeightVariable
 from bayesjpt.errors import CircuitError
 
 WEIGHT_TOLERANCE = 1e-9
@@ -25,17 +25,25 @@ def check_values(layout: Layout, params: Params, tolerance: float = WEIGHT_TOLER
                 f"{name} holds {what}", "positive ones that add up to one" if name in shares else "finite numbers"
             )
     for variable in layout.weights:
-        weights = np.exp(params.log_weight[..., variable.edges])
-        _check_simplex(variable.name, weights, variable.ptr, least=0.0, tolerance=tolerance)
+        check_weights(variable, np.exp(params.log_weight[..., variable.edges]), tolerance)
     for variable in layout.parameters:
-        values = params.theta[..., variable.positions]
-        constraint = variable.parameter.constraint
-        if constraint == "simplex":
-            _check_simplex(variable.name, values, variable.ptr, least=np.nextafter(0.0, 1.0), tolerance=tolerance)
-        elif (constraint != "real" and (values <= 0.0).any()) or (constraint == "unit" and (values > 1.0).any()):
-            raise CircuitError(
-                f"{variable.name} holds {values.min():g}", "positive numbers" if constraint == "positive" else "0 to 1"
-            )
+        check_parameter(variable, params.theta[..., variable.positions], tolerance)
+
+
+def check_weights(variable: WeightVariable, weights: np.ndarray, tolerance: float = WEIGHT_TOLERANCE) -> None:
+    """Raise `CircuitError` unless weights of one kind, (..., n), are shares of one."""
+    _check_simplex(variable.name, weights, variable.ptr, least=0.0, tolerance=tolerance)
+
+
+def check_parameter(variable: ParameterVariable, values: np.ndarray, tolerance: float = WEIGHT_TOLERANCE) -> None:
+    """Raise `CircuitError` unless finite values of one parameter, (..., n), are in its range."""
+    constraint = variable.parameter.constraint
+    if constraint == "simplex":
+        _check_simplex(variable.name, values, variable.ptr, least=np.nextafter(0.0, 1.0), tolerance=tolerance)
+    elif (constraint != "real" and (values <= 0.0).any()) or (constraint == "unit" and (values > 1.0).any()):
+        raise CircuitError(
+            f"{variable.name} holds {values.min():g}", "positive numbers" if constraint == "positive" else "0 to 1"
+        )
 
 
 def _check_simplex(name: str, values: np.ndarray, ptr: np.ndarray, *, least: float, tolerance: float) -> None:

@@ -11,6 +11,7 @@ from bayesjpt.model.expert_step import ExpertGibbs
 from bayesjpt.model.gibbs_step import register_step
 from bayesjpt.model.imputation_step import CircuitImputation
 from bayesjpt.model.jax_mode import register_jax
+from bayesjpt.model.starts import register_starts
 
 register_step()
 register_step(ExpertGibbs)
@@ -19,3 +20,4 @@ register_step(CircuitImputation)
 register_jax()
 register_draws()
 register_density()
+register_starts()

@@ -42,6 +42,7 @@ from bayesjpt.model.concentration_step import ConcentrationGibbs
 from bayesjpt.model.gaps import check_gaps
 from bayesjpt.model.groups import FrozenGroups
 from bayesjpt.model.imputed import checked_cells
+from bayesjpt.model.starts import START_TOLERANCE
 from bayesjpt.table.encode import filler
 
 SAME_POINT = 1e-9
@@ -53,10 +54,6 @@ def register_step(step: type[BlockedStep] | None = None) -> None:
     step = CircuitGibbs if step is None else step
     if step not in STEP_METHODS:
         STEP_METHODS.append(step)
-
-
-_START_TOLERANCE = 1e-3
-"""By which shares that a user begins at may miss one: rounded to three digits, or of 32 bits."""
 
 
 @dataclass_state
@@ -331,7 +328,7 @@ class CircuitGibbs(BlockedStep):
         """Raise `ModelError` where a start that the user gave is no value of its variable."""
         n = self._frozen.circuit.n_theta
         try:
-            check_values(self._layout, Params(params.log_weight, params.theta[..., :n]), _START_TOLERANCE)
+            check_values(self._layout, Params(params.log_weight, params.theta[..., :n]), START_TOLERANCE)
         except CircuitError as error:
             names = ", ".join(sorted(given))
             raise ModelError(f"starting values of {names}: {error.found}", error.expected) from None

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
+from pymc.initial_point import make_initial_point_fns_per_chain
 
 import bayesjpt as bj
 from bayesjpt.errors import ModelError, QueryError
+from bayesjpt.model.starts import check_starts
 
 N_ROW = 60
 QUIET = {"chains": 1, "cores": 1, "progressbar": False, "random_seed": 1, "compute_convergence_checks": False}
@@ -127,14 +129,54 @@ def test_groups_of_dates_are_asked_for_as_they_are_written(circuit, table):
         bj.CircuitMixture("x", circuit, table, group=["a", 1] * (N_ROW // 2))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("normal_mu", np.nan), ("normal_variance", -1.0), ("likelihood_weights", 0.9), ("normal_scale", -1.0)],
-)
-def test_a_start_that_is_no_value_of_its_variable_is_named(name, value, model):
-    start = np.full(model[f"x_{name}"].type.shape, value)
-    with pytest.raises(ModelError, match=f"starting values of x_{name}"):
-        pm.sample(draws=1, tune=1, model=model, initvals={f"x_{name}": start}, **QUIET)
+STARTS = {
+    "not finite": ("x_normal_mu", [np.nan, np.nan], "x_normal_mu that are not finite"),
+    "negative": ("x_normal_variance", [-1.0, -1.0], "x_normal_variance: normal_variance holds -1"),
+    "no shares": ("x_sum_weights", [0.9, 0.9], "x_sum_weights: sum_weights holds numbers that are no shares"),
+    "negative factor": ("x_normal_scale", [-1.0], "x_normal_scale with numbers not above 0"),
+    "too few": ("x_normal_variance", [1.0], r"x_normal_variance of shape \(1,\); expected \(2,\).*x_normal_leaf"),
+    "too many": ("x_sum_weights", [0.2, 0.3, 0.5], r"x_sum_weights of shape \(3,\); expected \(2,\).*x_edge"),
+    "a number": ("x_normal_mu", 0.5, r"x_normal_mu of shape \(\)"),
+    "texts": ("x_normal_mu", ["a", "b"], "x_normal_mu that are no numbers"),
+    "ragged": ("x_normal_mu", [[1.0, 2.0], [1.0]], "x_normal_mu that are no numbers"),
+    "a word": ("x_normal_mu", "mean", "x_normal_mu: 'mean'; expected numbers, 'support_point', 'prior'"),
+    "unknown": ("x_normal_mean", [0.0, 0.0], "x_normal_mean, which is no free variable of block 'x'; .*x_sum_weights"),
+    "deterministic": ("x_type_weights", [1.0], "x_type_weights, which is no free variable"),
+    "the rows": ("x", [1.0], "x, which is no free variable"),
+}
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["sweeps", "transforms"])
+def begun(request, circuit, table):
+    return bj.build_model(circuit, table, transforms=request.param)
+
+
+@pytest.mark.parametrize(("name", "value", "match"), STARTS.values(), ids=STARTS)
+def test_a_start_that_is_no_value_of_its_variable_is_named(name, value, match, begun):
+    """Before PyMC makes a graph of it, whose errors are about types of PyTensor's; names it passes over."""
+    for starts in ({name: value}, [{}, {name: value}]):
+        with pytest.raises(ModelError, match=f"starting values of {match}"):
+            make_initial_point_fns_per_chain(model=begun, overrides=starts, chains=2)
+
+
+def test_starts_are_checked_by_pm_sample(model):
+    for starts in ({"x_normal_mu": np.zeros(1)}, [{"x_normal_mu": np.zeros(1)}]):
+        with pytest.raises(ModelError, match=r"x_normal_mu of shape \(1,\); expected \(2,\)"):
+            pm.sample(draws=1, tune=1, model=model, initvals=starts, **QUIET)
+
+
+def test_starts_on_the_whole_line_are_checked_and_those_of_other_variables_are_not(circuit, table):
+    model = bj.build_model(circuit, table, transforms=True)
+    with pytest.raises(ModelError, match=r"x_normal_variance_abovefloor__ of shape \(1,\); expected \(2,\)"):
+        check_starts(model, {"x_normal_variance_abovefloor__": np.zeros(1)})
+    check_starts(model, {"x_normal_variance_abovefloor__": np.zeros(2), model["x_normal_mu"]: np.zeros(2)})
+    check_starts(model, {"x_normal_mu": None, "x_sum_weights": "prior", "slope": np.zeros(7)})
+
+
+def test_a_start_that_set_initval_put_into_the_model_is_named(model):
+    model.set_initval(model["x_normal_variance"], np.full(2, -1.0))
+    with pytest.raises(ModelError, match="starting values of x_normal_variance"):
+        pm.sample(draws=1, tune=1, model=model, **QUIET)
 
 
 def test_a_prior_from_a_joint_tree_of_default_likelihoods_is_that_of_its_draws():

@@ -25,6 +25,7 @@ NAMES = {
     ("pymc.distributions.shape_utils", "rv_size_is_none"): "support points of batches of a block's parameters",
     ("pymc.distributions.transforms", "_default_transform"): "transforms=True",
     ("pymc.initial_point", "make_initial_point_fn"): "telling a user's initial values from PyMC's (CircuitGibbs)",
+    ("pymc.initial_point", "convert_str_to_rv_dict"): "errors of one line for starting values (starts)",
     ("pymc.logprob.abstract", "_logprob"): "densities of all distributions of a block",
     ("pymc.logprob.abstract", "_logcdf"): "pm.Censored of a CircuitPrior",
     ("pymc.logprob.abstract", "_logccdf"): "pm.Censored and pm.Truncated of a CircuitPrior, in its upper tail",
