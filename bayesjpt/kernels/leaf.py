@@ -56,6 +56,9 @@ def _to_user(plan, leaf, z, lo, hi):
     feature = plan.leaf_value[leaf]
     # a tail of a column next to the largest float has mass beyond it
     x = z * plan.feature_scale[feature] + plan.feature_offset[feature]
+    if plan.leaf_step[leaf] > 0.0:
+        # a whole number, or beside it by rounding: 2.9999999999999996 is no count, -5e-17 not in its support
+        x = np.rint(x) + 0.0
     return min(max(x, max(lo, -_LARGEST)), min(hi, _LARGEST))
 
 
