@@ -337,3 +337,18 @@ def test_conditions_on_durations_are_written_as_the_tables_write_them(rng):
     for part in found:
         assert re.fullmatch(r"lasts [<>=]+ '\d:\d\d:\d\d'|lasts between '\d:\d\d:\d\d' and '\d:\d\d:\d\d'", part.event)
         assert bj.parse_event(part.event).columns == ("lasts",)
+
+
+def test_rows_that_differ_in_a_column_of_many_values_are_not_the_same_rows(rng):
+    """Under one schema the column had more labels than are looked at, and was passed over."""
+    frame = pd.DataFrame({"x": rng.normal(size=150), "k": rng.choice(["a", "b"], 150)})
+    found = bj.compare(frame, frame.assign(x=rng.choice(["low", "high"], 150)))
+    assert found.differing == ("x",)
+    assert found.n_copied == 0
+    assert "same rows" not in repr(found)
+
+
+@pytest.mark.parametrize("names", [("a",), "ab", None, ("a", 1), ("a", "b", "c")])
+def test_names_that_are_not_two_texts_are_refused(names, rng):
+    with pytest.raises(TableError, match=r"names = .*; expected what to call the two tables: two texts"):
+        bj.compare(made(rng, 50), made(rng, 50), names=names)

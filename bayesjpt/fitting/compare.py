@@ -15,6 +15,7 @@ from bayesjpt.errors import BayesjptError, BayesjptWarning, SamplingError, Schem
 from bayesjpt.fitting.compare_cells import (
     ColumnCells,
     as_labels,
+    cell_codes,
     column_cells,
     in_one_language,
     percent,
@@ -170,7 +171,7 @@ def compare(
     Raises
     ------
     TableError, SchemaError
-        For what cannot be read as a table, and tables without a column in common.
+        For what cannot be read as a table, tables without a column in common, and names that are not two texts.
     SamplingError
         For a seed that makes no sense.
 
@@ -193,6 +194,8 @@ def compare(
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise SamplingError(f"seed = {seed!r}", "a whole number of at least 0")
+    if not isinstance(names, list | tuple) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise TableError(f"names = {names!r}", "what to call the two tables: two texts")
     both = _as_table(first), _as_table(second)
     known = [{*table.names, *(column.name for column in table.schema.set_aside)} for table in both]
     cells = {name: found for name in _in_order(both) if (found := _cells(both, name)) is not None}
@@ -214,7 +217,7 @@ def compare(
         only_second=tuple(sorted(known[1] - known[0])),
         left_out=tuple(left_out),
         n_row=(both[0].n_row, both[1].n_row),
-        names=names,
+        names=(names[0], names[1]),
         n_copied=n_copied,
         reasons=tuple(_reason(both, name, names) for name in left_out),
     )
@@ -348,15 +351,12 @@ def _together(
     """Return the probability that rows as a whole differ, the parts in which they do, and the number of copied rows."""
     from bayesjpt.queries.two_sample import parts_log_factor, probability_of
 
-    if min(n_row) < _LEAST_ROWS:
-        return None, (), 0
     side = np.repeat([0, 1], n_row)
-    made = _both(cells, n_row, side)
+    made = None if min(n_row) < _LEAST_ROWS else _both(cells, n_row, side)
     if made is None:
         return None, (), 0
     table, indicator = made
-    others = np.arange(table.n_column) != table.schema.index(indicator)
-    copies = _copies(table.values[others], table.observed[others], n_row[0])
+    copies = _copies(np.array([cell_codes(both) for both in cells.values()]), n_row[0])
     if 2 * len(copies) == table.n_row:
         return 0.0, (), len(copies)
     # halves with the same shares of both tables; apart, a row would be judged by what was learned from its copy
@@ -375,12 +375,12 @@ def _together(
     return probability, differing, len(copies)
 
 
-def _copies(values: np.ndarray, observed: np.ndarray, n_first: int) -> np.ndarray:
+def _copies(codes: np.ndarray, n_first: int) -> np.ndarray:
     """Return pairs of alike rows, one of each table: int (n_pair, 2). All rows, or those that each table holds once.
 
     Rows that tables of few labels hold many times are no copies; tied, both halves would show the same chance.
     """
-    rows = np.ascontiguousarray(np.where(observed, values, np.nan).T) + 0.0  # no zero with a sign
+    rows = np.ascontiguousarray(codes.T)
     places: dict[bytes, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for number, row in enumerate(rows):
         places[row.tobytes()][number >= n_first].append(number)

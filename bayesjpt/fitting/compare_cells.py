@@ -141,3 +141,14 @@ def percent(share: float) -> str:
     if 0.99 < share < 1.0:
         return ">99 %"
     return f"{100.0 * share:.0f} %"
+
+
+def cell_codes(both: tuple[ColumnCells, ColumnCells]) -> np.ndarray:
+    """Return numbers of the cells of a column, the second table's behind the first's: float64 (n_row,).
+
+    Alike where cells are; NaN where they are missing.
+    """
+    observed = np.concatenate([cells.observed for cells in both])
+    codes = np.full(observed.size, np.nan)
+    codes[observed] = np.unique(np.concatenate([cells.values for cells in both]), return_inverse=True)[1]
+    return codes
