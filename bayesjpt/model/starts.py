@@ -1,4 +1,4 @@
-"""Starting values that users give for a block's variables, checked before PyMC makes a graph of them.
+"""Starting values that users give for a block or a tree of experts, checked before PyMC makes a graph of them.
 
 ``initvals=`` of ``pm.sample``, ``start=`` of ``pm.find_MAP``: PyMC puts these into a graph before it asks any step, and
 what has no place there ends in an error about types of PyTensor's. Names that are no free variable's it passes over.
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 from pymc import initial_point
+from pymc.distributions.transforms import LogTransform
 from pymc.util import get_untransformed_name, is_transformed_name
 from pytensor.graph.basic import Variable
 
@@ -20,6 +21,7 @@ from bayesjpt.circuit.layout import make_layout
 from bayesjpt.errors import CircuitError, ModelError
 from bayesjpt.model.blocks import TYPE_PRIOR, scale_names
 from bayesjpt.model.circuit_rows import CircuitRowsRV
+from bayesjpt.model.expert_step import block_of
 from bayesjpt.model.groups import GROUP
 from bayesjpt.model.imputed import ImputedCellsRV
 
@@ -53,11 +55,12 @@ def check_starts(model: pm.Model, start: Mapping[Any, Any]) -> None:
     Raises
     ------
     ModelError
-        For a name with a block's prefix that is no free variable's; for values of another shape than the variable's,
-        that are no finite numbers, or outside the variable's support. Shapes of missing cells are their step's to
-        check.
+        For a name with the prefix of a block or an `ExpertTree` that is no free variable's; for values of another shape
+        than the variable's, that are no finite numbers, or outside the variable's support. Shapes of missing cells are
+        their step's to check.
     """
-    blocks = {
+    blocks: dict[str, Any] = {tree.name: None for rv in model.free_RVs if (tree := block_of(rv)) is not None}
+    blocks |= {
         str(rv.name): rv.owner.op.frozen
         for rv in model.basic_RVs
         if rv.owner is not None and isinstance(rv.owner.op, CircuitRowsRV)
@@ -67,52 +70,56 @@ def check_starts(model: pm.Model, start: Mapping[Any, Any]) -> None:
         of = [block for block in blocks if name == block or name.startswith(f"{block}_")]
         if of:
             block = max(of, key=len)
-            variable, dims = _variable(model, block, name)
+            variable = _variable(model, block, name)
             if value is not None and not isinstance(value, Variable):
-                _check_value(block, blocks[block], name, variable, dims, value)
+                values = _numbers(model, name, variable, value)
+                if values is not None and variable.owner is not None:  # no value on the whole line
+                    _check_support(model, blocks[block], name, name.removeprefix(f"{block}_"), values)
 
 
-def _variable(model: pm.Model, block: str, name: str) -> tuple[Any, str]:
-    """Return the variable whose value a start is, on the scale that its name says, and its dims in words."""
+def _variable(model: pm.Model, block: str, name: str) -> Any:
+    """Return the variable whose value a start is, on the scale that its name says."""
     free = {str(rv.name): rv for rv in model.free_RVs}
     plain = get_untransformed_name(name) if is_transformed_name(name) else name
     if plain not in free or (plain != name and model.rvs_to_values[free[plain]].name != name):
         own = [other for other in free if other.startswith(f"{block}_")]
-        raise ModelError(f"starting values of {name}, which is no free variable of block {block!r}", ", ".join(own))
-    dims = "" if plain != name else " and ".join(str(dim) for dim in model.named_vars_to_dims.get(name, ()))
-    return (free[name], dims) if plain == name else (model.rvs_to_values[free[plain]], dims)
+        raise ModelError(f"starting values of {name}, which is no free variable of {block!r}", ", ".join(own))
+    return free[name] if plain == name else model.rvs_to_values[free[plain]]
 
 
-def _check_value(block: str, frozen: Any, name: str, variable: Any, dims: str, value: Any) -> None:
+def _numbers(model: pm.Model, name: str, variable: Any, value: Any) -> np.ndarray | None:
+    """Return finite numbers of the variable's shape; None of words of PyMC's, and of missing cells."""
     if variable.owner is not None and isinstance(variable.owner.op, ImputedCellsRV):
-        return
+        return None
     if isinstance(value, str):
         if value not in _STRATEGIES:
             raise ModelError(f"starting values of {name}: {value!r}", f"numbers, {', '.join(map(repr, _STRATEGIES))}")
-        return
+        return None
     try:
         values = np.asarray(value)
     except ValueError:  # lists of unequal lengths
         values = np.array(None)
     if values.dtype.kind not in "buif":
         raise ModelError(f"starting values of {name} that are no numbers", "real numbers")
-    shape = variable.type.shape
+    dims = model.named_vars_to_dims.get(name, ())
+    labels = [model.coords[str(dim)] for dim in dims]
+    shape = tuple(None if of_dim is None else len(of_dim) for of_dim in labels) if dims else variable.type.shape
     if len(shape) != values.ndim or any(n not in (None, m) for n, m in zip(shape, values.shape, strict=True)):
-        raise ModelError(
-            f"starting values of {name} of shape {values.shape}",
-            str(shape),
-            f"model.coords of {dims} names them in their order" if dims else None,
-        )
+        coords = f"model.coords of {' and '.join(map(str, dims))} names them in their order" if dims else None
+        raise ModelError(f"starting values of {name} of shape {values.shape}", str(shape), coords)
     if not np.isfinite(values).all():
         raise ModelError(f"starting values of {name} that are not finite", "finite numbers")
-    if variable.owner is not None:  # no value on the whole line
-        _check_support(frozen, name, name.removeprefix(f"{block}_"), values)
+    return values
 
 
-def _check_support(frozen: Any, full: str, name: str, values: np.ndarray) -> None:
-    """Raise where weights are no shares of one, or a parameter is none of its family's."""
-    if name in (TYPE_PRIOR, *scale_names(frozen).values()) and (values <= 0.0).any():
+def _check_support(model: pm.Model, frozen: Any, full: str, name: str, values: np.ndarray) -> None:
+    """Raise where weights are no shares of one, or a parameter is none of its family's; of trees (None) its sign."""
+    scales = () if frozen is None else (TYPE_PRIOR, *scale_names(frozen).values())
+    is_positive = name in scales or isinstance(model.rvs_to_transforms[model[full]], LogTransform)
+    if is_positive and (values <= 0.0).any():
         raise ModelError(f"starting values of {full} with numbers not above 0", "positive ones")
+    if frozen is None:
+        return
     layout = make_layout(frozen.circuit, frozen.schema)
     try:
         for weights in layout.weights:

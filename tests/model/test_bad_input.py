@@ -140,7 +140,7 @@ STARTS = {
     "texts": ("x_normal_mu", ["a", "b"], "x_normal_mu that are no numbers"),
     "ragged": ("x_normal_mu", [[1.0, 2.0], [1.0]], "x_normal_mu that are no numbers"),
     "a word": ("x_normal_mu", "mean", "x_normal_mu: 'mean'; expected numbers, 'support_point', 'prior'"),
-    "unknown": ("x_normal_mean", [0.0, 0.0], "x_normal_mean, which is no free variable of block 'x'; .*x_sum_weights"),
+    "unknown": ("x_normal_mean", [0.0, 0.0], "x_normal_mean, which is no free variable of 'x'; .*x_sum_weights"),
     "deterministic": ("x_type_weights", [1.0], "x_type_weights, which is no free variable"),
     "the rows": ("x", [1.0], "x, which is no free variable"),
 }
@@ -171,6 +171,24 @@ def test_starts_on_the_whole_line_are_checked_and_those_of_other_variables_are_n
         check_starts(model, {"x_normal_variance_abovefloor__": np.zeros(1)})
     check_starts(model, {"x_normal_variance_abovefloor__": np.zeros(2), model["x_normal_mu"]: np.zeros(2)})
     check_starts(model, {"x_normal_mu": None, "x_sum_weights": "prior", "slope": np.zeros(7)})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("y_variance", np.array([-1.0, 1.0]), "y_variance with numbers not above 0"),
+        ("y_step", np.full((3, 2), np.nan), "y_step that are not finite"),
+        ("y_step", np.zeros((2, 2)), r"y_step of shape \(2, 2\); expected \(3, 2\).*y_node and y_covariate"),
+        ("y_coefficient", np.zeros((3, 2)), "y_coefficient, which is no free variable of 'y'"),
+    ],
+)
+def test_a_start_of_a_tree_that_is_none_is_named(name, value, match, frame):
+    """A negative variance or NaN were taken, and all draws were NaN."""
+    with pm.Model() as model:
+        bj.ExpertTree("y", frame[["height"]], frame["kids"].to_numpy(np.float64), depth=1, experts="gaussian")
+    check_starts(model, {"y_variance": np.ones(2), "y_step": np.zeros((3, 2)), "y_noise": 1.0})
+    with model, pytest.raises(ModelError, match=f"starting values of {match}"):
+        pm.sample(draws=1, tune=1, initvals={name: value}, **QUIET)
 
 
 def test_a_start_that_set_initval_put_into_the_model_is_named(model):
