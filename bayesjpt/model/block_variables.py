@@ -104,8 +104,8 @@ class OnSimplexes(CheckAndRaise):
             value = value.owner.inputs[0]  # casts and reshapes
         if value.owner is not None:
             raise ModelError(
-                "weights of a block that Gibbs sweeps draw, in one vector with others, as pm.sample_smc and "
-                "pm.Metropolis move them, which leave the simplexes",
+                "weights of a block that Gibbs sweeps draw, in one vector with others, as pm.find_MAP, "
+                "pm.NUTS, pm.sample_smc and pm.Metropolis move them, which leave the simplexes",
                 "bj.CircuitMixture(..., transforms=True)",
                 "Or sample by pm.sample(), and leave weights out of step=",
             )

@@ -35,6 +35,13 @@ def test_gradients_of_a_block_of_sweeps_are_refused_with_the_remedy(way, small):
         way()
 
 
+@pytest.mark.filterwarnings("ignore:.find_MAP.:FutureWarning")  # of what it will return
+@pytest.mark.parametrize("way", ["find_MAP", "NUTS"])
+def test_compiled_refusals_name_what_was_called(way, small):
+    with pytensor.config.change_flags(mode="NUMBA"), pytest.raises(ModelError, match=way), small[0]:
+        WAYS[way]()
+
+
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
 def test_smc_which_leaves_the_simplexes_is_refused_before_it_draws(mode, small):
     with pytensor.config.change_flags(mode=mode), pytest.raises(ModelError, match=r"pm\.sample_smc.*transforms=True"):
