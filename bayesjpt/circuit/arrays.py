@@ -34,7 +34,7 @@ STRUCTURE_KINDS = (LATENT, HARD)
 
 
 def one_of(numbers: np.ndarray, few: Iterable[int]) -> np.ndarray:
-    """Return whether each of some whole numbers is one of a few, bool as `numbers`: np.isin in a seventh of its time."""
+    """Return whether each of some whole numbers is one of a few, bool as `numbers`; np.isin takes 7 times as long."""
     out = np.zeros(numbers.shape, bool)
     for number in few:
         out |= numbers == number

@@ -55,7 +55,7 @@ def check_starts(model: pm.Model, start: Mapping[Any, Any]) -> None:
     Raises
     ------
     ModelError
-        For a name with the prefix of a block or an `ExpertTree` that is no free variable's; for values of another shape
+        For a name with the prefix of a block or an `ExpertTree` that is no variable's; for values of another shape
         than the variable's, that are no finite numbers, or outside the variable's support. Shapes of missing cells are
         their step's to check.
     """
@@ -65,10 +65,12 @@ def check_starts(model: pm.Model, start: Mapping[Any, Any]) -> None:
         for rv in model.basic_RVs
         if rv.owner is not None and isinstance(rv.owner.op, CircuitRowsRV)
     }
+    deterministic = {str(each.name) for each in model.deterministics}
     for key, value in start.items():
         name = model.name_for(key) if isinstance(key, str) else str(key.name)
         of = [block for block in blocks if name == block or name.startswith(f"{block}_")]
-        if of:
+        # what pm.find_MAP returned may be given back, and holds deterministics
+        if of and name not in deterministic:
             block = max(of, key=len)
             variable = _variable(model, block, name)
             if value is not None and not isinstance(value, Variable):

@@ -141,7 +141,6 @@ STARTS = {
     "ragged": ("x_normal_mu", [[1.0, 2.0], [1.0]], "x_normal_mu that are no numbers"),
     "a word": ("x_normal_mu", "mean", "x_normal_mu: 'mean'; expected numbers, 'support_point', 'prior'"),
     "unknown": ("x_normal_mean", [0.0, 0.0], "x_normal_mean, which is no free variable of 'x'; .*x_sum_weights"),
-    "deterministic": ("x_type_weights", [1.0], "x_type_weights, which is no free variable"),
     "the rows": ("x", [1.0], "x, which is no free variable"),
 }
 
@@ -165,6 +164,15 @@ def test_starts_are_checked_by_pm_sample(model):
             pm.sample(draws=1, tune=1, model=model, initvals=starts, **QUIET)
 
 
+def test_what_find_map_returns_may_be_given_back(begun):
+    """It holds deterministics beside values of variables, on both their scales."""
+    start = begun.initial_point(0)
+    found = {name: np.asarray(value) for name, value in start.items()}
+    found |= {each.name: each.eval() for each in begun.deterministics}
+    assert found.keys() > start.keys()
+    check_starts(begun, found)
+
+
 def test_starts_on_the_whole_line_are_checked_and_those_of_other_variables_are_not(circuit, table):
     model = bj.build_model(circuit, table, transforms=True)
     with pytest.raises(ModelError, match=r"x_normal_variance_abovefloor__ of shape \(1,\); expected \(2,\)"):
@@ -179,7 +187,7 @@ def test_starts_on_the_whole_line_are_checked_and_those_of_other_variables_are_n
         ("y_variance", np.array([-1.0, 1.0]), "y_variance with numbers not above 0"),
         ("y_step", np.full((3, 2), np.nan), "y_step that are not finite"),
         ("y_step", np.zeros((2, 2)), r"y_step of shape \(2, 2\); expected \(3, 2\).*y_node and y_covariate"),
-        ("y_coefficient", np.zeros((3, 2)), "y_coefficient, which is no free variable of 'y'"),
+        ("y_coefficients", np.zeros((3, 2)), "y_coefficients, which is no free variable of 'y'"),
     ],
 )
 def test_a_start_of_a_tree_that_is_none_is_named(name, value, match, frame):
