@@ -69,7 +69,7 @@ def check_starts(model: pm.Model, start: Mapping[Any, Any]) -> None:
     for key, value in start.items():
         name = model.name_for(key) if isinstance(key, str) else str(key.name)
         of = [block for block in blocks if name == block or name.startswith(f"{block}_")]
-        # what pm.find_MAP returned may be given back, and holds deterministics
+        # pm.find_MAP returns deterministics, too, which PyMC passes over
         if of and name not in deterministic:
             block = max(of, key=len)
             variable = _variable(model, block, name)
