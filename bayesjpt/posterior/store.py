@@ -98,7 +98,7 @@ def to_tree(post: Posterior) -> xr.DataTree:
         return _tree_of_several(post)
     tree = to_datatree(post)
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-        name: ((f"{name}_dim",), array) for name, array in post.circuit._asdict().items()
+        name: ((_AXES[name],), array) for name, array in post.circuit._asdict().items()
     }
     arrays["log_weight"] = (("chain", "draw", "edge"), post.params.log_weight)
     tree[_GROUP] = xr.DataTree(
@@ -109,6 +109,16 @@ def to_tree(post: Posterior) -> xr.DataTree:
 
 _ARRAYS = (*Circuit._fields, "log_weight", "theta")
 """What each of several structures has; of the last two, the draws, all axes in one."""
+
+_AXES = {
+    **dict.fromkeys(("kind", "leaf_of"), "node"),
+    **dict.fromkeys(("child", "start_log_weight"), "edge"),
+    **dict.fromkeys(("leaf_family", "leaf_var", "leaf_cell"), "leaf"),
+    **dict.fromkeys(("theta_at", "theta_len", "const_at", "const_len"), "leaf"),
+    **{"child_ptr": "node_or_end", "cell": "end_of_cell", "const": "constant", "start_theta": "parameter"},
+    **{"log_weight": "weight_of_draw", "theta": "parameter_of_draw"},
+}
+"""What each array runs over. Arrays share axes: each axis is an array of the file, too, and takes as long."""
 
 
 def _tree_of_several(post: StackedPosterior) -> xr.DataTree:
@@ -121,7 +131,7 @@ def _tree_of_several(post: StackedPosterior) -> xr.DataTree:
     structures = post.by_structure()
     by_structure = [structure.circuit._asdict() | structure.params._asdict() for structure in structures]
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-        name: ((f"{name}_dim",), np.concatenate([each[name].ravel() for each in by_structure])) for name in _ARRAYS
+        name: ((_AXES[name],), np.concatenate([each[name].ravel() for each in by_structure])) for name in _ARRAYS
     }
     arrays["weights"] = (("structure",), post.weights)
     arrays["n_draw"] = (("structure",), np.array([each.n_draw for each in structures]))

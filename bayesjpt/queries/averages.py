@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,6 +166,10 @@ def _log_masses(
     return row_score, rest_score
 
 
+_LEVEL = 1e-9
+"""Nats between the largest weights below which they are the same: smoothing them would not show."""
+
+
 def leave_out(post: Posterior, rows: Table) -> LeftOut:
     """Return how draws count for each of some fitted rows as if it were left out, by Pareto-smoothed importance.
 
@@ -196,7 +201,7 @@ def leave_out(post: Posterior, rows: Table) -> LeftOut:
         deviations.append(spread * (log_ratio - np.where(impossible, 0.0, log_ratio.mean(axis=0))))
     log_weight = np.concatenate(deviations)
     possible = np.isfinite(log_weight).all(axis=0)
-    level = possible & (np.ptp(log_weight, axis=0) == 0.0)
+    level = possible & _has_level_tail(log_weight)
     pareto_k = np.where(level, -np.inf, np.inf)
     log_weight[:, ~possible] = 0.0
     smooth = possible & ~level
@@ -209,3 +214,14 @@ def leave_out(post: Posterior, rows: Table) -> LeftOut:
     log_weight -= log_sum(log_weight, 0)
     parts = np.split(log_weight, np.cumsum([len(part) for part in deviations])[:-1])
     return LeftOut([part + np.log(n_all / len(part)) for part in parts], pareto_k)
+
+
+def _has_level_tail(log_weight: np.ndarray) -> np.ndarray:
+    """Return bool (n_row,): whether the largest weights, that Pareto-smoothing would smooth, are all the same.
+
+    They have a bound then, which no draw exceeds; a Pareto distribution cannot be fitted to them.
+    """
+    n = len(log_weight)
+    n_tail = math.floor(3.0 * math.sqrt(n)) if n > 225 else n // 5  # as ArviZ has it
+    with np.errstate(invalid="ignore"):  # of rows that are impossible, which are told apart before
+        return np.ptp(np.partition(log_weight, n - n_tail, axis=0)[n - n_tail :], axis=0) <= _LEVEL

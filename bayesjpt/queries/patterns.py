@@ -28,6 +28,7 @@ from bayesjpt.queries.probability import probability
 from bayesjpt.queries.representative import compared, enough_draws_of, mean_probabilities, representative, whose
 from bayesjpt.queries.route import below
 from bayesjpt.queries.some_draws import some_draws
+from bayesjpt.table import cells as cells_of
 from bayesjpt.table.schema import Column
 
 if TYPE_CHECKING:
@@ -289,8 +290,11 @@ def _shortest(column: Column, found: np.ndarray) -> str:
     best = int(np.argmin(hi - lo))
     ends = rounded_outwards(column, float(lo[best]), float(hi[best]))
     # a bound at the end of the support says nothing; without it the condition also holds what a normal gives beyond
-    ends = ends[0] if ends[0] > column.support[0] else -np.inf, ends[1] if ends[1] < column.support[1] else np.inf
-    if np.isinf(ends).all():
+    first, last = column.support
+    if column.dtype == "datetime":  # a day that no calendar has cannot be written
+        first, last = max(first, cells_of.LEAST_DAY), min(last, cells_of.LARGEST_DAY)
+    ends = ends[0] if ends[0] > first else -np.inf, ends[1] if ends[1] < last else np.inf
+    if np.isinf(ends).all() or ends[0] > last or ends[1] < first:
         return ""
     if ends[0] == ends[1] and column.base == "real" and ends[0] not in column.atoms:
         ends = ends[0] - 0.5 * column.resolution, ends[1] + 0.5 * column.resolution

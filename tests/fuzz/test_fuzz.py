@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesjpt as bj
-from tests.fuzz.fits import EXPERTS, LEARNERS, outcome
+from tests.fuzz.fits import EXPERTS, LEARNERS, SETTINGS, outcome
+from tests.fuzz.questions import QUESTIONS, about, ask
 from tests.fuzz.tables import frames
 from tests.strategies import law, long_law
 
@@ -36,9 +37,21 @@ def test_experts_of_a_column_of_a_generated_table_are_fitted_or_refused_with_an_
     assert outcome(frame, seed, EXPERTS)
 
 
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("n_structures", [1, 2])
+def test_no_question_is_refused_about_an_ordinary_table(n_structures, question, rng):
+    """Else the fuzzer would count refusals in place of answers."""
+    x = rng.normal(size=60).round(2)
+    frame = pd.DataFrame({"x": x, "n": rng.poisson(3.0 + (x > 0.0)), "kind": np.where(x > 0.3, "a", "b")})
+    table = bj.as_table(frame)
+    post = bj.fit(table, n_structures=n_structures, draws=15, seed=1, **SETTINGS)
+    for k in range(3):
+        assert ask(post, question, about(table, np.random.default_rng(k)))
+
+
 @pytest.mark.parametrize("value", [5e-324, 1e-300, -1e-20, 1e300])
 def test_a_column_of_one_extreme_number_is_fitted(value):
-    assert outcome(pd.DataFrame({"same": [value] * 10}), 0, every_query=True) == "asked"
+    assert outcome(pd.DataFrame({"same": [value] * 10}), 0, every_question=True) == "asked"
 
 
 def test_a_column_of_numbers_next_to_zero_is_refused_with_an_error_of_ours():
@@ -55,51 +68,51 @@ def test_a_column_as_wide_as_numbers_go_is_fitted_or_refused_with_an_error_of_ou
 
 @pytest.mark.parametrize("spread", [1e-6, 1e-8, 1e-10, 1e-12])
 @pytest.mark.parametrize("at", [3239.172339, 1.7e18])
-def test_numbers_far_from_zero_and_close_together_answer_every_query_in_a_joint_tree(at, spread, rng):
+def test_numbers_far_from_zero_and_close_together_answer_every_question_in_a_joint_tree(at, spread, rng):
     columns = {"a": 0.32 + 2e-4 * rng.normal(size=25), "far": at * (1.0 + spread * rng.normal(size=25))}
-    assert outcome(pd.DataFrame(columns), 0, "jpt", every_query=True) == "asked"
+    assert outcome(pd.DataFrame(columns), 0, "jpt", every_question=True) == "asked"
 
 
 def test_the_variance_of_numbers_next_to_zero_beside_an_atom_is_a_number(rng):
     values = np.where(rng.random(40) < 0.4, 0.0, -2.177166e-255 * (1.0 + 1e-7 * rng.normal(size=40)))
-    assert outcome(pd.DataFrame({"tiny": values, "is": rng.random(40) < 0.5}), 0, every_query=True) == "asked"
+    assert outcome(pd.DataFrame({"tiny": values, "is": rng.random(40) < 0.5}), 0, every_question=True) == "asked"
 
 
 def test_a_column_whose_mean_is_far_from_most_of_its_numbers_is_fitted():
-    assert outcome(pd.DataFrame({"far": [-7e16, 0.0, 1e-39, 1.4, 1e-7]}), 0, every_query=True) == "asked"
+    assert outcome(pd.DataFrame({"far": [-7e16, 0.0, 1e-39, 1.4, 1e-7]}), 0, every_question=True) == "asked"
 
 
 @pytest.mark.parametrize(("n_column", "learner", "seed"), [(1, "mspn", 0), (2, "jpt", 2248)])
-def test_columns_over_forty_decades_answer_every_query(n_column, learner, seed):
+def test_columns_over_forty_decades_answer_every_question(n_column, learner, seed):
     frame = pd.DataFrame({f"x{k}": DECADES for k in range(n_column)})
-    assert outcome(frame, seed, learner, every_query=True) == "asked"
+    assert outcome(frame, seed, learner, every_question=True) == "asked"
 
 
-def test_quantiles_that_are_infinite_on_both_sides_answer_every_query():
+def test_quantiles_that_are_infinite_on_both_sides_answer_every_question():
     wide = [2.8e16, -3.2e16, 2.7e159, -5.4e16, -4.9e70, 2.2e162, -1.9e-187, -4.7e15, -3.8e16, 2.2e-308, -5.7e15, 0.0]
     small = [2.8e8, 1.5e7, 1.4e8, 0.0, 1.8e8, 5.7e7, 4.5e7, 0.0, 2.5e7, 7.1e7, 1e7, 1.6e8]
     frame = pd.DataFrame({"none": np.nan, "id": wide, "x": wide, "y": small})
     for seed in range(4):
-        assert outcome(frame, 35661880 + seed, "jpt", every_query=True) == "asked"
+        assert outcome(frame, 35661880 + seed, "jpt", every_question=True) == "asked"
 
 
 @pytest.mark.parametrize("top", [2**50, 2**51, 2**52, 2**53])
 def test_a_tree_holds_whole_numbers_up_to_the_largest_that_are_told_apart(top, rng):
-    assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 60)}), 0, "jpt", every_query=True) == "asked"
+    assert outcome(pd.DataFrame({"whole": rng.integers(1, top, 60)}), 0, "jpt", every_question=True) == "asked"
 
 
 @pytest.mark.parametrize("top", [2**50, 2**53, -(2**53)])
 def test_splines_hold_whole_numbers_up_to_the_largest_that_are_told_apart(top, rng):
     whole = np.append(rng.integers(min(top, 1), max(top, 1), 24), top)
     frame = pd.DataFrame({"whole": whole})
-    assert outcome(frame, 0, "wmispn", every_query=True) == "asked"
+    assert outcome(frame, 0, "wmispn", every_question=True) == "asked"
     post = bj.fit(frame, "wmispn", n_structures=1, draws=2, tune=2, chains=1, seed=1, progress=False)
     assert (post.probability(bj.col("whole") == top) > 0.0).all()
 
 
 def test_a_tree_does_not_part_numbers_that_likelihoods_cannot_tell_apart(rng):
     x = rng.uniform(-300.0, -10.0, 60)
-    assert outcome(pd.DataFrame({"x": x, "tiny": np.exp(x), "square": x**2}), 0, "jpt", every_query=True) == "asked"
+    assert outcome(pd.DataFrame({"x": x, "tiny": np.exp(x), "square": x**2}), 0, "jpt", every_question=True) == "asked"
 
 
 @pytest.mark.slow

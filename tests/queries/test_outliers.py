@@ -180,6 +180,21 @@ def test_leaving_a_row_out_weighs_draws_by_the_inverse_of_its_density(rng):
     assert np.abs(found["log_mass"].to_numpy() - expected)[good].max(initial=0.0) < 0.05
 
 
+@pytest.mark.parametrize("n_same", [20, 150])
+def test_the_largest_weights_may_all_be_the_same(n_same, rng):
+    """A Pareto distribution cannot be fitted to them: they are kept."""
+    table = ex.make_table(ex.COLUMNS, 12, rng)
+    few = ex.random_posterior(ex.independent(table), table, rng, n_chain=2, n_draw=2)
+    post = few.take_draws(np.repeat([0, 1], n_same))
+    found = post.outliers(table, training=True)
+    mass = np.exp(few.log_mass(table).to_numpy())
+    n_draw = 4 * n_same
+    weight = np.exp(-np.sqrt(n_draw / (n_draw - 1)) * few.log_density(table).to_numpy())
+    expected = np.log((mass * weight).sum(axis=(0, 1)) / weight.sum(axis=(0, 1)))
+    assert (found["pareto_k"] == -np.inf).all()
+    np.testing.assert_allclose(found["log_mass"].to_numpy(), expected, rtol=1e-9)
+
+
 def test_leaving_a_row_out_of_an_ensemble_keeps_the_share_of_each_structure(rng):
     table = ex.make_table(ex.COLUMNS, 12, rng)
     shapes = (ex.independent(table), ex.mixture(table), ex.two_level(table))

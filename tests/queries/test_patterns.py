@@ -16,7 +16,8 @@ from bayesjpt.circuit.arrays import Params
 from bayesjpt.circuit.sub_populations import above, sub_populations
 from bayesjpt.errors import QueryError
 from bayesjpt.posterior.stacked import StackedPosterior
-from bayesjpt.queries.patterns import _densest
+from bayesjpt.queries.patterns import _densest, _shortest
+from bayesjpt.table.schema import Column
 from tests import examples as ex
 from tests.queries.test_membership import CIRCUITS
 from tests.strategies import law
@@ -126,6 +127,14 @@ def test_a_condition_holds_its_share_in_the_shortest_interval_or_the_fewest_labe
 def _holds(text: str, label: str) -> bool:
     """Return whether a label meets a condition on it."""
     return (f"'{label}'" in text) is ("!=" not in text and "not in" not in text)
+
+
+def test_a_condition_on_dates_ends_within_the_calendar():
+    day = Column("day", "real", (-np.inf, np.inf), dtype="datetime", location=2_900_000.0, scale=1e4, resolution=1.0)
+    first, beyond = np.datetime64("1970-01-01") + 2_900_000, 2_940_000.0
+    assert bj.parse_event(_shortest(day, np.array([[[2_900_000.0, beyond]]]))) == (bj.col("day") >= str(first))
+    assert _shortest(day, np.array([[[-800_000.0, beyond]]])) == ""
+    assert _shortest(day, np.array([[[2_935_000.0, beyond]]])) == ""
 
 
 def test_several_structures_answer_and_say_whose_sub_populations_they_show(rng):
