@@ -131,7 +131,7 @@ def _holds(text: str, label: str) -> bool:
 
 def test_a_condition_on_dates_ends_within_the_calendar():
     day = Column("day", "real", (-np.inf, np.inf), dtype="datetime", location=2_900_000.0, scale=1e4, resolution=1.0)
-    first, beyond = np.datetime64("1970-01-01") + 2_900_000, 2_940_000.0
+    first, beyond = np.datetime64(2_900_000, "D"), 2_940_000.0
     assert bj.parse_event(_shortest(day, np.array([[[2_900_000.0, beyond]]]))) == (bj.col("day") >= str(first))
     assert _shortest(day, np.array([[[-800_000.0, beyond]]])) == ""
     assert _shortest(day, np.array([[[2_935_000.0, beyond]]])) == ""
