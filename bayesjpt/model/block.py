@@ -167,6 +167,7 @@ class CircuitMixture:
     ):
         model = pm.modelcontext(None)
         _check(model, name, circuit, data)
+        _check_flags(transforms=transforms, impute=impute)
         groups = None if group is None else Groups(group, data.n_row)
         layout = make_layout(circuit, data.schema)
         priors, expressions = block_priors(
@@ -235,6 +236,12 @@ def _check(model: pm.Model, name: str, circuit: Circuit, data: Table) -> None:
     except CircuitError as error:
         raise ModelError(error.found, error.expected, error.remedy) from None
     check_samplable(circuit, data.schema)
+
+
+def _check_flags(**flags: Any) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool_):  # "no" would be taken for yes
+            raise ModelError(f"{name}={value!r}", "True or False")
 
 
 def _check_free(model: pm.Model, name: str, full: str, layout: Layout, priors: Priors) -> None:

@@ -45,6 +45,13 @@ def post(circuit, table):
     return bj.Posterior.from_circuit(circuit, table.schema)
 
 
+@pytest.mark.parametrize("flag", ["impute", "transforms"])
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_a_flag_that_is_neither_true_nor_false_is_refused(flag, value, circuit, table):
+    with pytest.raises(ModelError, match=rf"{flag}={value!r}; expected True or False"):
+        bj.build_model(circuit, table, **{flag: value})
+
+
 @pytest.mark.parametrize(
     ("name", "taken", "coords"),
     [

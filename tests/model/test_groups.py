@@ -256,6 +256,7 @@ def test_other_rows_and_imputation_of_grouped_blocks_are_refused(drawn, case):
         ({"group": ["a", 1] * 7}, "one type"),
         ({"group": ["a", "b"] * 7, "kappa": 0.0}, "kappa=0.0"),
         ({"group": ["a", "b"] * 7, "kappa": np.ones(2)}, "kappa="),
+        ({"group": ["a", "b"] * 7, "kappa": True}, "kappa=True"),
     ],
 )
 def test_groups_and_their_concentration_are_checked(arguments, match, case):
