@@ -23,7 +23,7 @@ from bayesjpt import cli_compare, cli_experts, cli_learners, cli_query, cli_repo
 from bayesjpt.announced import announced
 from bayesjpt.cli_export import Output
 from bayesjpt.cli_reading import TableReader, decided_of, left_of, reads_table, tell_least
-from bayesjpt.cli_text import names_of, tell_codes, tell_phase, warning_shower, with_options, without_types
+from bayesjpt.cli_text import names_of, tell_doubts, tell_phase, warning_shower, with_options, without_types
 from bayesjpt.errors import BayesjptError, BayesjptWarning, CheckpointError, FitFileError
 from bayesjpt.learners import LEARNERS
 from bayesjpt.user_paths import as_output, as_path
@@ -316,7 +316,7 @@ def fit(
     with contextlib.nullcontext() if workers is None else remote_workers.workers(workers) as chains_of["executor"]:
         with _warnings(quiet):
             read = _read_all(reader, table, quiet, decided_of(kind, schema, closed), chains_of["executor"])
-        tell_codes(read, quiet)
+        tell_doubts(read, quiet)
         chains_of["time"] = left_of(time, began, n_column=len(read.schema))
         post = _fit(read, quiet, **chosen, **chains_of).noted(table=table.name, n_row=read.n_row)
     post.save(output)  # before anything else can fail or be interrupted

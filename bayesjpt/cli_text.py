@@ -87,22 +87,24 @@ def outliers_text(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> I
         yield f"{line['row']:>7} {numbers}  {clipped(cell, _WIDTH - _CELL - len(doubt))}{doubt}"
 
 
-def tell_codes(table: Table | Dataset, quiet: bool) -> None:
-    """Say which values of a table in memory seem to be codes for missing cells, and how they are read as such."""
-    from bayesjpt.queries.look_at import missing_codes
+def tell_doubts(table: Table | Dataset, quiet: bool) -> None:
+    """Say which numbers of a table in memory seem to be codes for missing cells, or dates, and how to read them so."""
+    from bayesjpt.queries.look_at import may_be_dates, missing_codes
     from bayesjpt.table.table import Table
 
     if quiet or not isinstance(table, Table):
         return
-    found = [
-        f"{column.name}={code:.17g}"
-        for column, values, observed in zip(table.schema, table.values, table.observed, strict=True)
-        for code in missing_codes(column, values[observed])
-        if "," not in column.name  # which separates them
-    ]
-    if found:
-        codes = shlex.quote(",".join(found))
-        typer.echo(f"bayesjpt: are these codes for missing cells? --na {codes} reads them so", err=True)
+    codes, dates = [], []
+    for column, values, observed in zip(table.schema, table.values, table.observed, strict=True):
+        cells = values[observed]
+        if "," not in column.name:  # which separates them
+            codes += [f"{column.name}={code:.17g}" for code in missing_codes(column, cells)]
+        dates += [f"--kind {shlex.quote(f'{column.name}=date')}"] if may_be_dates(column, cells) else []
+    if codes:
+        found = shlex.quote(",".join(codes))
+        typer.echo(f"bayesjpt: are these codes for missing cells? --na {found} reads them so", err=True)
+    if dates:
+        typer.echo(f"bayesjpt: are these numbers dates? {' '.join(dates)} reads them so", err=True)
 
 
 def without_types(stability: str) -> str:

@@ -181,3 +181,16 @@ def test_a_fit_says_which_values_may_be_codes_for_missing_cells(tmp_path, capfd)
     status, _, err = run(capfd, "fit", tmp_path / "t.csv", "-o", tmp_path / "t.nc", "--na", "temp now=-127", *few)
     assert status == 0
     assert "codes" not in err
+
+
+def test_a_fit_says_which_numbers_may_be_dates(tmp_path, capfd):
+    days = pd.date_range("2023-01-01", periods=N).strftime("%Y%m%d")
+    rng = np.random.default_rng(2)
+    pd.DataFrame({"the day": days, "x": rng.normal(size=N).round(2)}).to_csv(tmp_path / "t.csv", index=False)
+    few = ["--structures", "1", "--draws", "2", "--tune", "1", "--chains", "1", "--cores", "1", "--seed", "1"]
+    status, _, err = run(capfd, "fit", tmp_path / "t.csv", "-o", tmp_path / "t.nc", *few)
+    assert status == 0
+    assert "are these numbers dates? --kind 'the day=date' reads them so" in err
+    status, _, err = run(capfd, "fit", tmp_path / "t.csv", "-o", tmp_path / "t.nc", "--kind", "the day=date", *few)
+    assert status == 0
+    assert "dates" not in err

@@ -117,8 +117,7 @@ def notes_of(answers: Sequence[Answer], schema: Schema, table: Table | None) -> 
             elif position in near:
                 notes.append(f"nearly a copy of {schema.columns[near[position]].name}")
             notes += _of_labels(column, cells, is_ordered=answer.type == "ordinal")
-            may_be_dates = _counts_days(column, cells) or _counts_from_1970(column, cells)
-            notes += [f"--kind {shlex.quote(f'{column.name}=date')}"] if may_be_dates else []
+            notes += [f"--kind {shlex.quote(f'{column.name}=date')}"] if may_be_dates(column, cells) else []
             is_open = answer.certainty == "unsure" and {answer.type, answer.second} == {"nominal", "ordinal"}
             notes += [f"--kind {shlex.quote(f'{column.name}=ordinal')}"] if is_open and not notes else []
         blank = [blanks[position]] if position in blanks else []
@@ -168,6 +167,19 @@ def _of_labels(column: Column, cells: np.ndarray | None, *, is_ordered: bool) ->
 def _is_read(column: Column) -> bool:
     """Return whether the labels of a column are a few numbers, such as 5 % and 10 %, which are read as such."""
     return column.reason == "text with few labels" and written_numbers(column.labels) is not None
+
+
+def may_be_dates(column: Column, cells: np.ndarray | None) -> bool:
+    """Return whether the numbers of a column seem to be dates: 20240131, or what is counted from 1970 on.
+
+    Examples
+    --------
+    >>> days = np.array([20240000.0 + 100.0 * month + day for month in (1, 2, 3) for day in range(1, 29)])
+    >>> column = Column("day", "integer", (1.0, np.inf), minimum=days[0], maximum=days[-1], n_distinct=days.size)
+    >>> may_be_dates(column, days)
+    True
+    """
+    return _counts_days(column, cells) or _counts_from_1970(column, cells)
 
 
 def _counts_days(column: Column, cells: np.ndarray | None) -> bool:
