@@ -146,12 +146,12 @@ def checked_kappa(kappa: Any) -> Any:
     ModelError
         For one that is neither a positive number nor a scalar expression.
     """
+    is_number = isinstance(kappa, int | float | np.number | np.ndarray) and not isinstance(kappa, bool)
     if isinstance(kappa, Variable):
         if getattr(kappa.type, "ndim", None) == 0:
             return kappa
-    elif isinstance(kappa, int | float | np.number | np.ndarray) and np.ndim(kappa) == 0:
-        if np.asarray(kappa).dtype != bool and 0.0 < kappa < np.inf:
-            return float(kappa)
+    elif is_number and np.ndim(kappa) == 0 and 0.0 < kappa < np.inf:
+        return float(kappa)
     raise ModelError(f"kappa={kappa!r}", "a positive number, or a scalar expression of the model's random variables")
 
 
