@@ -29,7 +29,7 @@ def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_question: boo
     Every fit says how likely rows are; beside that it is asked one question, or every one.
     """
     rng = np.random.default_rng(seed)
-    # drawn by the seed's remainder, numbers that Hypothesis prefers would ask the same question again and again
+    # not by the seed's remainder: of numbers that Hypothesis prefers one question would be asked again and again
     questions = list(QUESTIONS) if every_question else [str(rng.choice(list(QUESTIONS)))]
     sizes = {"n_structures": int(rng.integers(1, 3)), "draws": max(DRAWS.get(question, 2) for question in questions)}
     with warnings.catch_warnings():
