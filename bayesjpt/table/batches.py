@@ -19,7 +19,7 @@ from typing import Any
 
 from bayesjpt.errors import TableError
 from bayesjpt.executors import Run, in_turn
-from bayesjpt.table.delimited import around_names, separator_of
+from bayesjpt.table.delimited import around_names, named_separator, separator_of
 from bayesjpt.user_paths import as_path
 
 PARQUET, ARROW, TEXT = (".parquet",), (".feather", ".arrow", ".ipc"), (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -28,6 +28,8 @@ BATCH_ROWS = 65_536
 """Rows read at once."""
 _TEXT_BYTES = 2**24
 """Bytes of a text file that are parsed at once."""
+_N_FIRST_BYTES = _TEXT_BYTES // 16
+"""Bytes in which the names of its columns stand."""
 _HEAD_BYTES = 2**16
 """Bytes in which its separator is looked for, and rows that are none of the table."""
 _N_SHOWN = 6
@@ -346,11 +348,21 @@ def _as_our_errors(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise TableError(f"file {path.name!r} cannot be read: {_line(error)}", "text in UTF-8") from error
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        if "straddl" in str(error):
+            raise _long_line(path, _TEXT_BYTES) from None
         found = f"file {path.name!r} cannot be read: {_line(error)}"
         if "UTF8" in str(error):
             remedy = "Save it as UTF-8; a file that is read by itself may have any encoding."
             raise TableError(found, "text in UTF-8", remedy) from error
         raise TableError(found) from error
+
+
+def _long_line(path: Path, most: int) -> TableError:
+    return TableError(
+        f"a line of {path.name!r} has more than {most} bytes",
+        "a table with line ends",
+        "Read it by itself where it is one: bj.read_table(path, limits=bj.ReadLimits(line_bytes=...)).",
+    )
 
 
 def _guarded(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
@@ -386,7 +398,7 @@ def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
         types = {name: kind if kind in readable else pa.null() for name, kind in types.items()}
         batches = csv.open_csv(
             path,
-            csv.ReadOptions(block_size=_TEXT_BYTES),
+            csv.ReadOptions(block_size=_TEXT_BYTES, skip_rows=_n_above(path)),
             csv.ParseOptions(delimiter=_separator(path), newlines_in_values=True),
             csv.ConvertOptions(
                 column_types=types if kinds else dict.fromkeys(written, pa.string()),
@@ -407,13 +419,23 @@ def _head(path: Path) -> bytes:
     import gzip
 
     with gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb") as file:
-        head = file.read(_TEXT_BYTES // 16)
+        head = file.read(_N_FIRST_BYTES)
     end = head.rfind(b"\n")
     return head[: end + 1] if end >= 0 else head
 
 
+def _first_lines(path: Path) -> list[str]:
+    return _head(path)[:_HEAD_BYTES].decode("utf-8-sig", "replace").splitlines(keepends=True)
+
+
 def _separator(path: Path) -> str:
-    return separator_of(path.name, _head(path)[:_HEAD_BYTES].decode("utf-8", "replace").splitlines(keepends=True))
+    lines = _first_lines(path)
+    return named_separator(lines) or separator_of(path.name, lines)
+
+
+def _n_above(path: Path) -> int:
+    """Return the number of lines above the names: one that names the separator, or none."""
+    return int(named_separator(_first_lines(path)) is not None)
 
 
 def _names(path: Path) -> list[str]:
@@ -423,13 +445,17 @@ def _names(path: Path) -> list[str]:
 
     return csv.read_csv(
         pa.BufferReader(_head(path)),
+        csv.ReadOptions(skip_rows=_n_above(path)),
         parse_options=csv.ParseOptions(delimiter=_separator(path), invalid_row_handler=lambda row: "skip"),
     ).schema.names
 
 
 def _guarded_names(path: Path) -> list[str]:
     with _as_our_errors(path):
-        found = around_names(_head(path)[:_HEAD_BYTES], path.name)
+        head = _head(path)
+        if len(head) == _N_FIRST_BYTES and b"\n" not in head and b"\r" not in head:
+            raise _long_line(path, _N_FIRST_BYTES)
+        found = around_names(head[:_HEAD_BYTES], path.name)
         if found:
             raise TableError(
                 f"file {path.name!r} has {found}",

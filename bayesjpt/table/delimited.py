@@ -118,7 +118,7 @@ def _lines(content: bytes, start: int = 0) -> Iterator[str]:
 def _layout(content: bytes, name: str, reading: Reading) -> Layout:
     head = list(itertools.islice(_lines(content), _N_HEAD_LINES))
     start = 0
-    separator = _named_separator(head)
+    separator = named_separator(head)
     if separator is not None:
         start = len(head[0].encode("utf-8", "surrogatepass"))
         head = head[1:]
@@ -202,7 +202,7 @@ def _below_titles(first_head: _Head, head: Sequence[str], separators: Sequence[s
     return first_head, 0
 
 
-def _named_separator(head: Sequence[str]) -> str | None:
+def named_separator(head: Sequence[str]) -> str | None:
     """Return the separator that a first line ``sep=;`` names, as Excel writes and reads it, or None."""
     found = re.fullmatch(r'"?sep=([^\r\n"])"?[\r\n]*', head[0], re.IGNORECASE) if head else None
     return found[1] if found else None
@@ -213,9 +213,13 @@ def around_names(head: bytes, name: str) -> str:
     lines = head[: head.rfind(b"\n") + 1].removeprefix(codecs.BOM_UTF8)
     if not lines.strip():
         return ""
+    text = lines.decode("utf-8", "replace")
+    separator = named_separator(text.splitlines(keepends=True)[:1])
+    if separator is not None:
+        text = text.partition("\n")[2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesjptWarning)
-        layout = _layout(lines.decode("utf-8", "replace").encode(), name, Reading())
+        layout = _layout(text.encode(), name, Reading(sep=separator))
     if layout.start:
         return "rows above the names of its columns"
     if not layout.has_header:

@@ -187,6 +187,8 @@ TEXTS = {
     "decimals": column_of(*(f"{i}.{i:02d}" for i in range(1, N))),
     "semicolons": "k;v\n" + "a;1,5\nb;2,25\nb;3,125\n" * 9,
     "bars": "k|v\n" + "a|1.5\nb|2.25\nb|3.125\n" * 9,
+    "a separator that is named": "sep=;\nk;v\n" + "a, b;1\nb;2\nb;3\n" * 9,
+    "any character that is named": '\ufeff"SEP=^"\r\nk^v\r\n' + "a;1^x\r\nb^y\r\nb^y\r\n" * 9,
     "quotes": column_of('"a, b"', '"c\nd"', "e"),
 }
 
@@ -194,7 +196,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("decimal_mark", [None, ","])
 def test_text_files_are_read_as_one_table_is(tmp_path, text, decimal_mark):
-    (tmp_path / "a.csv").write_text(TEXTS[text])
+    (tmp_path / "a.csv").write_text(TEXTS[text], encoding="utf-8", newline="")
     given = {"decimal": decimal_mark} if decimal_mark and text != "decimals" else {}
     with warnings.catch_warnings(action="ignore"):
         table = bj.read_table(tmp_path / "a.csv", **given)
@@ -230,6 +232,15 @@ def test_faults_of_a_file_are_told_by_its_name(tmp_path, name):
     with pytest.raises(TableError) as caught:
         bj.dataset(tmp_path)
     assert all(word in str(caught.value) for word in [name, *words])
+
+
+@pytest.mark.parametrize("first", ["", "a,b\n1,x\n"])
+def test_a_line_without_an_end_is_told_with_what_reads_it(tmp_path, first, monkeypatch):
+    monkeypatch.setattr(batches, "_TEXT_BYTES", 1000)
+    monkeypatch.setattr(batches, "_N_FIRST_BYTES", 500)
+    (tmp_path / "a.csv").write_text(first + "x" * 3000)
+    with pytest.raises(TableError, match=r"a line of 'a.csv' has more than \d+ bytes.*read_table"):
+        bj.dataset(tmp_path)
 
 
 @pytest.mark.parametrize("first", ["0.parquet", "9.parquet"])
@@ -396,7 +407,7 @@ def test_a_text_file_of_another_encoding_says_what_to_do(tmp_path):
 @pytest.mark.parametrize(
     ("head", "found"),
     [
-        ("sep=;\nid;y\n", "rows above"),
+        ("sep=;\nReport of 2020;\nid;y\n", "rows above"),
         ("Report of 2020,\nid,y\n", "rows above"),
         ("# made by hand\nid,y\n", "rows above"),
         ("id,y\ncm,kg\n", "a row of units"),
