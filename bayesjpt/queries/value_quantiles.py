@@ -56,6 +56,11 @@ class _Gaps(NamedTuple):
         lo, below_lo = _best(np.argmax, points, below, before, -np.inf, (self.lo, self.below_lo))
         return _Gaps(lo, hi, below_lo, below_hi)
 
+    def are_wider_than(self, fine: float) -> np.ndarray:
+        """Return bool (n_level, n_row): whether a gap is wider, and floats lie in it that are not next to its ends."""
+        spacing = np.spacing(np.maximum(np.abs(self.lo), np.abs(self.hi)))
+        return self.hi - self.lo > np.maximum(fine, 4.0 * spacing)
+
 
 def _best(best, points, below, is_meant, other, ends) -> tuple[np.ndarray, np.ndarray]:
     """Return the least or largest of the points that are meant, and what lies below it; ends so far where none is."""
@@ -103,7 +108,6 @@ def _smallest(below: Below, column: Column, levels: np.ndarray, rows: np.ndarray
     reach = max(column.maximum / unit - column.minimum / unit, column.scale / unit, column.resolution / unit)
     is_whole = column.base == "integer"
     fine = 1.0 if is_whole else max(_FINE * column.resolution / unit, 1e-9 * reach)
-    fine = max(fine, 4.0 * np.spacing(largest / unit))  # floats are hardly closer
 
     points = _first_points(column, unit, reach)
     found = below(unit * points, rows)
@@ -113,7 +117,7 @@ def _smallest(below: Below, column: Column, levels: np.ndarray, rows: np.ndarray
     gaps = gaps._replace(hi=np.where(gaps.below_lo >= levels[:, None], gaps.lo, gaps.hi))
     gaps = gaps._replace(lo=np.where(gaps.below_hi < levels[:, None], gaps.hi, gaps.lo))
     gaps = gaps.narrowed(points[:, None, None], found[:, None], levels)
-    while (wide := gaps.hi - gaps.lo > fine).any():
+    while (wide := gaps.are_wider_than(fine)).any():
         which = np.flatnonzero(wide.any(axis=0))
         some = gaps.of_rows(which)
         ends = np.unique(np.stack([gaps.lo[wide], gaps.hi[wide]]), axis=1)

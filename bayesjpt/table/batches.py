@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import gzip
+import io
 import itertools
 import os
 import zlib
@@ -20,6 +22,7 @@ from typing import Any
 from bayesjpt.errors import TableError
 from bayesjpt.executors import Run, in_turn
 from bayesjpt.table.delimited import around_names, named_separator, separator_of
+from bayesjpt.table.read import Guarded, ReadLimits
 from bayesjpt.user_paths import as_path
 
 PARQUET, ARROW, TEXT = (".parquet",), (".feather", ".arrow", ".ipc"), (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -396,8 +399,7 @@ def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
         written = _names(path)
         types = {name: kinds.get(name.strip(), pa.null()) for name in written}
         types = {name: kind if kind in readable else pa.null() for name, kind in types.items()}
-        batches = csv.open_csv(
-            path,
+        options = (
             csv.ReadOptions(block_size=_TEXT_BYTES, skip_rows=_n_above(path)),
             csv.ParseOptions(delimiter=_separator(path), newlines_in_values=True),
             csv.ConvertOptions(
@@ -406,8 +408,22 @@ def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
                 strings_can_be_null=True,
             ),
         )
-        for batch in batches:
-            yield pa.RecordBatch.from_arrays(batch.columns, [name.strip() for name in batch.schema.names])
+        with _text_file(path) as file:
+            for batch in csv.open_csv(file, *options):
+                yield pa.RecordBatch.from_arrays(batch.columns, [name.strip() for name in batch.schema.names])
+
+
+@contextlib.contextmanager
+def _text_file(path: Path) -> Iterator[Any]:
+    """Open a text file; a compressed one holds at most what one may hold that is read by itself."""
+    import pyarrow as pa
+
+    if not path.name.lower().endswith(".gz"):
+        yield path
+        return
+    with gzip.open(path, "rb") as raw:
+        guarded = Guarded(raw, path, ReadLimits(), is_compressed=True)
+        yield pa.PythonFile(io.BufferedReader(guarded, _N_FIRST_BYTES), "r")
 
 
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "?")
@@ -416,8 +432,6 @@ _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "?")
 
 def _head(path: Path) -> bytes:
     """Return the first lines of a text file."""
-    import gzip
-
     with gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb") as file:
         head = file.read(_N_FIRST_BYTES)
     end = head.rfind(b"\n")

@@ -131,7 +131,7 @@ def read_cells(
     raise TableError(f"file {path.name!r} is of an unknown kind", f"a name that ends in one of {known}")
 
 
-class _Guarded(io.RawIOBase):
+class Guarded(io.RawIOBase):
     """Bytes of a file as they are read, up to the limits.
 
     Parameters
@@ -139,7 +139,7 @@ class _Guarded(io.RawIOBase):
     raw : file
         Of which the bytes are read, expanded where the file is compressed.
     path : Path
-        For messages, and for the size of what is compressed; None for no limit of the expansion.
+        For messages, and for the size of what is compressed.
     """
 
     def __init__(self, raw: Any, path: Path, limits: ReadLimits, *, is_compressed: bool):
@@ -169,8 +169,8 @@ class _Guarded(io.RawIOBase):
             raise TableError(
                 f"{self._name!r} holds more than {int(self._most)} bytes, compressed",
                 f"at most {self._limits.expansion:g} times those of the file",
-                "Raise it with limits=bj.ReadLimits(expansion=...), or expand the file.",
-                command="Raise it with --expansion, or expand the file.",
+                "Raise it with limits=bj.ReadLimits(expansion=...), in a data set by expanding the file.",
+                command="Raise it with --expansion, in a data set by expanding the file.",
             )
         return n
 
@@ -180,7 +180,7 @@ def _content(path: Path, limits: ReadLimits) -> bytes:
     is_compressed = path.name.lower().endswith(".gz")
     try:
         with (gzip.open if is_compressed else open)(path, "rb") as raw:
-            guarded = io.BufferedReader(_Guarded(raw, path, limits, is_compressed=is_compressed), _N_BYTE_PIECE)
+            guarded = io.BufferedReader(Guarded(raw, path, limits, is_compressed=is_compressed), _N_BYTE_PIECE)
             return b"".join(iter(lambda: guarded.read(_N_BYTE_PIECE), b""))
     except (zlib.error, EOFError, OSError) as error:
         raise TableError(f"file {path.name!r} cannot be read: {error}") from None

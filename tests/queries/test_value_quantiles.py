@@ -101,3 +101,12 @@ def test_columns_far_from_zero_end_the_search():
         column_of(centre - 1.0, centre + 1.0), lambda x, rows: stats.norm.cdf(x - centre, 0.0, 0.3) + 0.0 * rows, 2
     )
     assert (np.abs(found - centre) <= 1.5).all()
+
+
+@pytest.mark.parametrize("base", ["real", "integer"])
+def test_quantiles_beyond_the_training_values_end_the_search_where_floats_are_further_apart(base):
+    top, far = 8932433943763214.0, 2e17
+    found, _ = smallest(
+        column_of(0.0, top, base=base, support=(0.0, np.inf)), lambda x, rows: (x >= far) + 0.0 * rows, 2
+    )
+    assert ((found >= far) & (found <= far + 1e-9 * (base == "real") * top + 4.0 * np.spacing(far))).all()

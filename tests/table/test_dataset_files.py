@@ -456,3 +456,9 @@ def test_an_executor_that_is_shut_down_is_told(tmp_path):
     executor.shutdown()
     with pytest.raises(SamplingError, match="the executor takes no work"):
         bj.dataset(put(tmp_path / "in", X, X), executor=executor)
+
+
+def test_a_compressed_file_of_a_data_set_holds_as_much_as_one_that_is_read_by_itself(tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + 2**22 * b"12345678,7654321\n"))
+    with pytest.raises(TableError, match=r"holds more than 67108864 bytes, compressed.*expanding the file"):
+        bj.dataset(tmp_path / "t.csv.gz", progress=False)
