@@ -140,6 +140,10 @@ def _check_cells(c: Circuit) -> None:
         _fail(f"a leaf in cell {c.leaf_cell[outside][0]}", f"-1 to {c.cell.size // 2 - 1}")
 
 
+_ROUNDING = 1e-12
+"""Nats of a cell's mass: ends of whole numbers beyond 2^52 have no halves, so a leaf's own cell may have less than 1."""
+
+
 def check_samplable(circuit: Circuit, schema: Schema) -> None:
     """Raise `ModelError` where parameters cannot be drawn given rows: shared ones, and those of some truncated leaves.
 
@@ -164,7 +168,7 @@ def check_samplable(circuit: Circuit, schema: Schema) -> None:
         log_mass = family.log_mass((lo - offset) / scale, (hi - offset) / scale, theta.copy(), const.copy())
         if log_mass == -np.inf:
             _refuse_sampling(f"a {family.name} leaf of column {column.name!r} that starts without mass in its cell")
-        if family.leaf_constants is not None and log_mass < 0.0:
+        if family.leaf_constants is not None and log_mass < -_ROUNDING:
             _refuse_sampling(f"a {family.name} leaf of column {column.name!r} in less than the cell that it learned")
 
 

@@ -42,6 +42,8 @@ _INSIDE = 1.0 + 1e-9  # of a start above the lowest p
 _LARGE_SIZE = 10.0
 _LARGE_COUNT = 16.0
 _N_SUMMED = 256
+_NO_DIGITS = 1e-14
+"""Nats between two tails whose difference is rounding alone."""
 _N_BEFORE, _LARGEST_BEFORE, _MOST_BEFORE = 20.0, 50.0, 0.9
 _LARGEST_DRAWN = 1e15
 _LARGEST_RATE = 1e300
@@ -234,6 +236,10 @@ def _integer_mass(first, last, size, p):
         larger, smaller = from_first, _log_beyond(last, theta)
     if larger == -np.inf:
         return -np.inf
+    if larger - smaller < _NO_DIGITS:  # it keeps none: about as many counts as there are, each about as probable
+        middle = first + np.floor(0.5 * (last - first))
+        highest = max(_log_mass_of(first, size, p), _log_mass_of(middle, size, p), _log_mass_of(last, size, p))
+        return min(math.log(last - first + 1.0) + highest, larger + math.log(_NO_DIGITS))
     return larger + log1mexp(larger - smaller)
 
 

@@ -91,7 +91,7 @@ def log_poisson_mass(k, x):
 
 
 @kernel
-def _log_gamma_1p(a):
+def log_gamma_1p(a):
     """Return log Gamma(1 + a) for 0 < a <= 1/2, to full relative precision at small a."""
     total = 0.0
     power = a
@@ -118,7 +118,7 @@ def _lower_series(a, x):
 def _upper_series(a, x):
     """Return Q(a, x) for a < 1/2 and x < 1."""
     # Q = 1 - x^a / Gamma(1 + a) (1 + a sum): the leading 1 is taken off by expm1
-    exponent = a * math.log(x) - _log_gamma_1p(a)
+    exponent = a * math.log(x) - log_gamma_1p(a)
     total = 0.0
     power = 1.0
     for n in range(1, _N_TERM):

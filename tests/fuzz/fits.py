@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptError, BayesjptWarning, CircuitError, SamplingError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, CircuitError, ModelError, SamplingError
 from bayesjpt.table.table import Table
 from tests.fuzz.experts import experts_outcome
 from tests.fuzz.questions import QUESTIONS, about, ask, next_to
@@ -40,7 +40,7 @@ def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_question: boo
             if learner == EXPERTS:
                 return experts_outcome(table, rng)
             post = bj.fit(table, learner=learner, seed=seed, **sizes, **SETTINGS)
-        except (CircuitError, SamplingError) as error:  # no table is to blame for it
+        except (CircuitError, ModelError, SamplingError) as error:  # no table is to blame for it
             raise AssertionError(str(error)) from error
         except BayesjptError as error:
             return f"{type(error).__name__}: {_in_general(error.found)}"

@@ -110,6 +110,12 @@ def test_splines_hold_whole_numbers_up_to_the_largest_that_are_told_apart(top, r
     assert (post.probability(bj.col("whole") == top) > 0.0).all()
 
 
+def test_a_tree_holds_whole_numbers_whose_cells_end_where_floats_have_no_halves():
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(25.64, 0.015, 40), "whole": rng.integers(1, 9 * 10**15, 40)}
+    assert outcome(pd.DataFrame(columns), 0, "jpt", every_question=True) == "asked"
+
+
 def test_a_tree_does_not_part_numbers_that_likelihoods_cannot_tell_apart(rng):
     x = rng.uniform(-300.0, -10.0, 60)
     assert outcome(pd.DataFrame({"x": x, "tiny": np.exp(x), "square": x**2}), 0, "jpt", every_question=True) == "asked"

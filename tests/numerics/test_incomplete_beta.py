@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -41,6 +42,23 @@ def test_beta_tails_agree_with_decimal_arithmetic(a, b, x):
     allowed = PROMISED * (1.0 + 1e-3 * (abs(log_p) + abs(log_q)))
     assert math.expm1(special.log_beta_p(a, b, x) - log_p) == pytest.approx(0.0, abs=allowed)
     assert math.expm1(special.log_beta_q(a, b, x) - log_q) == pytest.approx(0.0, abs=allowed)
+
+
+@pytest.mark.parametrize("a", [1e-15, 1e-9, 1e-6, 1e-4, 0.0099])
+@pytest.mark.parametrize("b", [0.3, 1.0, 7.0, 1e3, 1e10, 1e16])
+def test_the_upper_tail_of_a_small_first_parameter_keeps_its_digits(a, b):
+    """It is nearly nothing: as one less the lower tail it had none left."""
+    for share in (1e-9, 0.01, 0.4, 1.0):
+        x = share * 0.999 * (a + 1.0) / (a + b + 2.0)
+        with mpmath.workdps(60):
+            series = mpmath.hyp2f1(a, 1 - mpmath.mpf(b), 1 + mpmath.mpf(a), x)
+            lower = mpmath.power(x, a) / (a * mpmath.beta(a, b)) * series
+            log_p, log_q = float(mpmath.log(lower)), float(mpmath.log(1 - lower))
+        assert special.log_beta_p(a, b, x) == pytest.approx(log_p, rel=PROMISED)
+        assert special.log_beta_q(a, b, x) == pytest.approx(log_q, rel=PROMISED)
+        # changed places, as long as 1 - (1 - x) is x
+        if x > 0.1:
+            assert special.log_beta_p(b, a, 1.0 - x) == pytest.approx(log_q, rel=1e-9)
 
 
 def test_beta_tails_agree_with_scipy_in_the_bulk(rng):
