@@ -141,7 +141,7 @@ def _check_cells(c: Circuit) -> None:
 
 
 _ROUNDING = 1e-12
-"""Nats of a cell's mass: ends of whole numbers beyond 2^52 have no halves, so a leaf's own cell may have less than 1."""
+"""Nats of a cell's mass: ends of whole numbers beyond 2^52 have no halves, so a leaf's own cell may lack that much."""
 
 
 def check_samplable(circuit: Circuit, schema: Schema) -> None:
