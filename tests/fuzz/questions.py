@@ -235,6 +235,53 @@ def _shares(post: bj.Posterior, _asked: Asked) -> None:
     repr(types)
 
 
+def _given_rows(post: bj.Posterior, asked: Asked) -> None:
+    """Ask about a column given the other cells of some rows."""
+    position = post.schema.index(asked.name)
+    seen = asked.rows.observed.copy()
+    seen[position] = False
+    given = Table(asked.rows.schema, asked.rows.values, seen)
+    inside("probability given rows", finite("probability given rows", post.probability(asked.event, given=given)))
+    repr(post.most_probable(given))
+    if post.schema.columns[position].base != "category":
+        found = post.quantile([0.1, 0.9], [asked.name], given)
+        finite("quantile given rows", found, may_be_infinite=True)
+        assert (found.isel(quantile=1) >= found.isel(quantile=0)).all(), "quantiles given rows fall"
+        finite("expectation given rows", post.expectation([asked.name], given=given), may_be_infinite=True)
+
+
+def _bounds(post: bj.Posterior, asked: Asked) -> None:
+    for given in (None, asked.event):
+        found = post.confidence_bounds(given=given)
+        for name in found:
+            finite(f"confidence bounds ({name})", found[name], may_be_infinite=True)
+
+
+def _idata(post: bj.Posterior, asked: Asked) -> None:
+    back = bj.Posterior.from_idata(post.to_idata())
+    again, before = (np.asarray(each.log_mass(asked.rows)) for each in (back, post))
+    assert np.array_equal(again, before), "draws in a DataTree differ"
+
+
+def _report(post: bj.Posterior, asked: Asked) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        page = post.report(Path(folder) / "page.html", table=asked.table).read_text()
+    assert "</html>" in page
+
+
+def _tree(post: bj.Posterior, _asked: Asked) -> None:
+    shown = post.tree()
+    repr(shown)
+    shown._repr_svg_()
+
+
+def _compared(_post: bj.Posterior, asked: Asked) -> None:
+    every = np.arange(asked.table.n_row)
+    found = bj.compare(*(asked.table.take(every[k::2]) for k in (0, 1)))
+    repr(found)
+    found._repr_html_()
+
+
 QUESTIONS: dict[str, Callable[[bj.Posterior, Asked], Any]] = {
     "probability": _probabilities,
     "distribution": _distribution,
@@ -249,6 +296,13 @@ QUESTIONS: dict[str, Callable[[bj.Posterior, Asked], Any]] = {
     "dependence": _dependence,
     "marginal": _marginal,
     "explain": lambda post, asked: repr(post.explain(asked.event)),
+    "given rows": _given_rows,
+    "most probable": lambda post, asked: repr(post.most_probable(asked.event, k=3)),
+    "confidence bounds": _bounds,
+    "idata": _idata,
+    "report": _report,
+    "tree": _tree,
+    "compare": _compared,
     "components": lambda post, asked: repr(post.components(asked.name)),
     "patterns": lambda post, _: repr(post.patterns()),
     "mode": lambda post, _: finite("mode", post.mode().get("log_mass", np.zeros(1))),
@@ -257,5 +311,5 @@ QUESTIONS: dict[str, Callable[[bj.Posterior, Asked], Any]] = {
 }
 """A check of each query; what it raises beside errors of ours is a finding."""
 
-ALWAYS_ANSWERED = {"components", "patterns", "mode", "types", "save"}
+ALWAYS_ANSWERED = {"components", "patterns", "mode", "types", "save", "idata", "report"}
 """Of the fit alone: nothing that is asked can be at fault."""
