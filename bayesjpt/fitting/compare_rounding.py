@@ -23,6 +23,9 @@ _CHANCE = 0.01
 _TOLERANCE = 1e-6
 """Steps of a grid; distances to its points, and to what lies halfway, that are rounding errors of float64."""
 
+_LARGEST_STEP = 2.0**53
+"""From here on float64 are at least one step apart."""
+
 _LARGEST_DENOMINATOR = 10**9
 """Of a width as a fraction: 0.1 is 1/10, and 3/10 the float64 that is written 0.3, as 3 * 0.1 is not."""
 
@@ -72,6 +75,8 @@ def at_one_rounding(first: ColumnCells, second: ColumnCells) -> AtOneRounding:
     wide, narrow = widths[k], widths[1 - k]
     if not _is_multiple(wide, narrow):
         return unchanged
+    if max(float(np.abs(cells.values).max()) for cells in both) / _LARGEST_STEP >= wide:
+        return unchanged  # float64 there lie further apart than points of the grid
     coarse, fine = both[k], both[1 - k]
     on_grid = _is_on_grid(fine.values[fine.values != 0.0], wide)
     if on_grid.size and on_grid.mean() ** np.count_nonzero(coarse.values) > _CHANCE:
@@ -110,9 +115,11 @@ def _width(cells: ColumnCells) -> float:
 
 def _is_multiple(wide: float, narrow: float) -> bool:
     """Return whether each point of the wide grid is one of the narrow one, and not the other way round."""
-    if not wide or wide == narrow:
+    if not narrow:
+        return wide > 0.0
+    if wide / _LARGEST_STEP >= narrow:
         return False
-    steps = wide / narrow if narrow else 2.0
+    steps = wide / narrow
     return steps > 1.5 and abs(steps - round(steps)) <= _TOLERANCE * steps
 
 

@@ -87,7 +87,7 @@ class Leaves:
             self._table(rows, column, int(labels[parent]) if parent >= 0 else None)
             for column, parent in zip(labels.tolist(), parents.tolist(), strict=True)
         ]
-        scores = log_probabilities(parents.tolist(), tables, self.bins.code[np.ix_(labels, held_out)])
+        (scores,) = log_probabilities([(parents.tolist(), tables)], self.bins.code[np.ix_(labels, held_out)])
         for column in numbers.tolist():
             scores += self._scores_of_numbers(column, region, rows, held_out)
         return scores

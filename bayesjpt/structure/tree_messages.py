@@ -81,43 +81,44 @@ def upward(parents: Sequence[int], transition: Sequence[np.ndarray], evidence: S
     return Messages(log_value, below, message)
 
 
-def log_probabilities(parents: Sequence[int], transition: Sequence[np.ndarray], code: np.ndarray) -> np.ndarray:
-    """Return the log probability of rows whose cells are states of a tree, missing ones summed out.
+def log_probabilities(trees: Sequence[tuple[Sequence[int], Sequence[np.ndarray]]], code: np.ndarray) -> np.ndarray:
+    """Return the log probability of rows whose cells are states of trees, missing ones summed out.
 
     Parameters
     ----------
-    parents, transition : as in `upward`
+    trees : sequence of pairs
+        Parents and transitions of each, as in `upward`, over the same variables.
     code : int (n, n_row)
         The state of each cell, -1 where it is missing.
 
     Returns
     -------
-    float64 (n_row,), nats
+    float64 (n_tree, n_row), nats
 
     Examples
     --------
     >>> tables = [np.array([[0.25, 0.75]]), np.array([[0.5, 0.5], [0.1, 0.9]])]
-    >>> np.exp(log_probabilities([-1, 0], tables, np.array([[0, -1], [1, 1]]))).round(3).tolist()
-    [0.125, 0.8]
+    >>> np.exp(log_probabilities([([-1, 0], tables)], np.array([[0, -1], [1, 1]]))).round(3).tolist()
+    [[0.125, 0.8]]
     """
-    out = np.zeros(code.shape[1])
-    if not len(parents):
+    out = np.zeros((len(trees), code.shape[1]))
+    if not len(code):
         return out
     complete = (code >= 0).all(axis=0)
     whole, rest = code[:, complete], np.flatnonzero(~complete)
-    # a complete row needs no sums: an entry of each table
-    value = np.zeros(whole.shape[1])
-    for variable, parent in enumerate(parents):
-        above = whole[parent] if parent >= 0 else 0
-        value += np.log(transition[variable])[above, whole[variable]]
-    out[complete] = value
-    n_state = [table.shape[1] for table in transition]
+    if whole.shape[1]:  # a complete row needs no sums: an entry of each table
+        for k, (parents, transition) in enumerate(trees):
+            value = np.zeros(whole.shape[1])
+            for variable, parent in enumerate(parents):
+                above = whole[parent] if parent >= 0 else 0
+                value += np.log(transition[variable])[above, whole[variable]]
+            out[k, complete] = value
+    # a cell is its own state: one there, or ones everywhere where it is missing (the last row, of code -1)
+    states = [np.vstack([np.eye(table.shape[1]), np.ones(table.shape[1])]) for table in trees[0][1]]
     for part in blocks(rest.size):
-        # a cell is its own state: one there, or ones everywhere where it is missing (the last row, of code -1)
-        evidence = [
-            np.vstack([np.eye(n), np.ones(n)])[cells] for n, cells in zip(n_state, code[:, rest[part]], strict=True)
-        ]
-        out[rest[part]] = upward(parents, transition, evidence).log_value
+        evidence = [of_state[cells] for of_state, cells in zip(states, code[:, rest[part]], strict=True)]
+        for k, (parents, transition) in enumerate(trees):
+            out[k, rest[part]] = upward(parents, transition, evidence).log_value
     return out
 
 

@@ -175,9 +175,8 @@ def started(bins: Bins, n_component: int, rng: np.random.Generator) -> TreeMixtu
 
 def log_scores(mixture: TreeMixture, bins: Bins) -> np.ndarray:
     """Return the log of weight times probability of each row in each component, float64 (n_component, n_row), nats."""
-    of_components = zip(mixture.parents, mixture.tables, strict=True)
-    out = np.array([log_probabilities(parents.tolist(), tables, bins.code) for parents, tables in of_components])
-    return out + np.log(mixture.weights)[:, None]
+    trees = [(parents.tolist(), tables) for parents, tables in zip(mixture.parents, mixture.tables, strict=True)]
+    return log_probabilities(trees, bins.code) + np.log(mixture.weights)[:, None]
 
 
 class PairCounter:
