@@ -246,7 +246,7 @@ def test_share_of_values_between_the_coarser_ones_is_told(rng):
         (np.linspace(0.0, 10.0, 21), np.linspace(0.0, 10.0, 51)),  # halves and fifths
         ([3.0] * 300, np.linspace(0.0, 10.0, 300).round(2)),  # a constant has no digits
         (np.arange(11) * 1e-160, [*np.geomspace(1e-160, 2e-160, 50), 1e200]),  # more steps than float64 has numbers for
-        (np.arange(11) * 1e70, np.arange(50) * 1e-80),
+        (np.arange(11) * 1e160, np.arange(50) * 1e-160),
     ],
 )
 @pytest.mark.filterwarnings("ignore:constant columns")
