@@ -12,7 +12,7 @@ from tests.sampler.kills import Case, goal, is_behind, run_kills
 @pytest.mark.slow
 def test_resumed_fits_are_bitwise_those_of_an_undisturbed_run(tmp_path, rng):
     ways = ["compiling", "learning", "draws", "between", "state", "tuning", "sampling", "saving"]
-    kills = list(run_kills(Case(tmp_path), ways, rng))
+    kills = list(run_kills(Case(tmp_path, draws=100, tune=40, chains=2), ways, rng))
     assert [kill.way for kill in kills] == ways
     assert all(kill.equal for kill in kills), "\n".join(map(str, kills))
 
