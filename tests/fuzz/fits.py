@@ -16,8 +16,10 @@ from tests.fuzz.experts import experts_outcome
 from tests.fuzz.questions import QUESTIONS, about, ask, next_to
 
 SETTINGS = {"tune": 2, "chains": 2, "cores": 1, "progress": False}
+FEW = 2
+"""Draws of each structure and chain."""
 DRAWS = {"outliers of training": 15}
-"""Of each structure and chain, for questions that few draws do not answer; others are asked of two."""
+"""For questions that few do not answer."""
 SLOW = ("report", "save", "outliers of training")
 """Questions that take as long as ten others: they are asked half as often."""
 SHARES = np.array([0.5 if question in SLOW else 1.0 for question in QUESTIONS])
@@ -42,17 +44,20 @@ def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_question: boo
                 # not by the seed alone: Hypothesis prefers some, and one question would be asked again and again
                 rng = np.random.default_rng([seed, zlib.crc32(table.values.tobytes())])
                 questions = [str(rng.choice(questions, p=SHARES / SHARES.sum()))]
-            draws = max(DRAWS.get(question, 2) for question in questions)
-            sizes = {"n_structures": int(rng.integers(1, 3)), "draws": draws}
+            n_structures = int(rng.integers(1, 3))
             if learner == EXPERTS:
                 return experts_outcome(table, rng)
-            post = bj.fit(table, learner=learner, seed=seed, **sizes, **SETTINGS)
+            posts = {
+                draws: bj.fit(table, learner=learner, seed=seed, n_structures=n_structures, draws=draws, **SETTINGS)
+                for draws in sorted({DRAWS.get(question, FEW) for question in questions})
+            }
         except (CircuitError, ModelError, SamplingError) as error:  # no table is to blame for it
             raise AssertionError(str(error)) from error
         except BayesjptError as error:
             return f"{type(error).__name__}: {_in_general(error.found)}"
-        check_rows(post, next_to(table, rng))
-        answered = [ask(post, question, about(table, rng)) for question in questions]
+        for post in posts.values():
+            check_rows(post, next_to(table, rng))
+        answered = [ask(posts[DRAWS.get(question, FEW)], question, about(table, rng)) for question in questions]
     return "asked" if all(answered) or every_question else f"not answered: {questions[0]}"
 
 
