@@ -5,6 +5,8 @@ are told. With ``--smallest`` a process ends at its first one, and makes its tab
 ``python -m tests.fuzz --files 100000`` opens mutants of files instead, and has exit status 1 where one of them crashes,
 runs code, takes more than a gigabyte or 5 s, or raises an exception that is not ours. With NUMBA_BOUNDSCHECK=1 kernels
 check their indices, if none of them is cached: NUMBA_CACHE_DIR is to be empty.
+``python -m tests.fuzz --commands 200`` runs the commands on files as people have them, and has exit status 1 where one
+of them says something that it must not; `--show` prints all that they say.
 """
 
 from __future__ import annotations
@@ -31,6 +33,20 @@ def files(options: argparse.Namespace) -> int:
     return min(failures(counts), 1)
 
 
+def commands(options: argparse.Namespace) -> int:
+    """Run commands on files; return the exit status."""
+    from tests.fuzz.commands import run
+
+    began = time.perf_counter()
+    counts, failed = run(options.commands, seed=options.seed, first=options.first, keep=options.keep, show=options.show)
+    for text, count in sorted(counts.items()):
+        print(f"{count:7d}  {text}")
+    print(
+        f"{options.commands} files, {counts.total()} commands in {time.perf_counter() - began:.0f} s, {failed} failures"
+    )
+    return int(failed > 0)
+
+
 def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
@@ -39,11 +55,15 @@ def main() -> None:
     parser.add_argument("--learners", nargs="+", choices=(*LEARNERS, EXPERTS), default=LEARNERS)
     parser.add_argument("--smallest", action="store_true", help="end at a failure, with the smallest table that has it")
     parser.add_argument("--files", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant, or file of commands")
     parser.add_argument("--processes", type=int, help="as many as processors unless given")
     parser.add_argument("--seeds", nargs="+", type=Path, default=(), help="files to mutate, in place of all kinds")
+    parser.add_argument("--commands", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="folder in which commands leave their files")
+    parser.add_argument("--show", action="store_true", help="print what commands say")
     options = parser.parse_args()
-    sys.exit(files(options) if options.files else tables(options))
+    program = commands if options.commands else files if options.files else tables
+    sys.exit(program(options))
 
 
 if __name__ == "__main__":
