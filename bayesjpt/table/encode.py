@@ -95,7 +95,7 @@ def encode(
         if cells is None:
             values[position] = filler(column)
             continue
-        if column.dtype == "number":
+        if column.dtype in ("number", "datetime"):
             cells, dropped = without_tokens(cells, alone=True)
             tokens += [(token, column.name) for token in dropped]
         if column.base == "category":

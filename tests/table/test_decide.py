@@ -286,6 +286,19 @@ def test_tokens_among_numbers_of_new_rows_are_missing_with_one_warning(texts):
     assert table.observed[0].tolist() == [text != "None" for text in texts]
 
 
+@pytest.mark.parametrize("token", ["-", "unknown", "None", "k. A."])
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+def test_rows_of_dates_with_tokens_are_read_again_under_their_own_schema(form, token):
+    days = pd.Series(pd.date_range("2019-03-05", periods=40).strftime(form))
+    frame = pd.DataFrame({"day": days.where(days.index % 3 > 0, token), "x": np.arange(40) / 7})
+    with pytest.warns(BayesjptWarning, match="read as missing among numbers"):
+        table = as_table(frame)
+    with pytest.warns(BayesjptWarning, match=f"read as missing: '{token}' in column 'day'"):
+        again = as_table(frame, schema=table.schema)
+    assert np.array_equal(again.observed, table.observed)
+    assert np.array_equal(again.values, table.values)
+
+
 def test_every_column_has_a_reason():
     frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "y"], "c": [0.5, 1.5, -2.0], "d": [True, False, True]})
     assert all(column.reason for column in as_table(frame).schema)
