@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bayesjpt import defaults
-from bayesjpt.errors import SchemaError
+from bayesjpt.errors import SchemaError, warn
 from bayesjpt.replace_file import reason, replace_file
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table import toml
@@ -84,14 +84,21 @@ class SchemaDocument:
         return f"SchemaDocument({self.source!r}, {len(self)} columns)"
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Raise `SchemaError` where the document speaks of a column that a table does not have."""
-        for name, override in self.overrides.items():
-            if name not in names:
+        """Raise `SchemaError` where the document speaks of a column that a table does not have.
+
+        One that it leaves out need not be there, as in rows that a fit has drawn: a warning says so.
+        """
+        absent = {name: override for name, override in self.overrides.items() if name not in names}
+        for name, override in absent.items():
+            if override.base != "excluded":
                 raise SchemaError(
                     f"{override.at('column')} describes a column {name!r} that the table does not have",
                     closest(name, names),
                     "Rename the section, or delete it.",
                 )
+        if absent:
+            listed = ", ".join(map(repr, absent))
+            warn(f"{self.source!r} leaves out columns that the table does not have: {listed}")
 
 
 def read_schema(path: str | Path) -> SchemaDocument:

@@ -234,6 +234,17 @@ def test_a_column_is_set_aside_and_others_brought_back(frame):
     assert schema.columns[schema.index("name")].n_label == N + 1
 
 
+def test_a_column_that_the_document_leaves_out_need_not_be_there(frame, tmp_path):
+    """Rows that a fit has drawn do not have it."""
+    table = as_table(frame)
+    table.schema.write(tmp_path / "schema.toml")
+    left_out = [column.name for column in table.schema.set_aside]
+    assert left_out
+    with pytest.warns(BayesjptWarning, match=f"'schema.toml' leaves out columns .* not have: '{left_out[0]}'"):
+        again = as_table(frame.drop(columns=left_out), schema=tmp_path / "schema.toml")
+    assert again.schema.columns == table.schema.columns
+
+
 def test_reason_says_where_the_document_overrules_the_rows(frame):
     assert column_under(frame, "sold", 'base = "real"').reason.startswith("schema.toml asks for a real column")
     assert column_under(frame, "price", 'base = "real"').reason == as_table(frame).schema.columns[0].reason
