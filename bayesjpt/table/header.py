@@ -19,7 +19,9 @@ def holds_names(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Return whether the first record of a table holds the names of its columns.
 
     It does not where it looks like the others: numbers (or dates) over numbers, and no text over them; and the texts
-    over texts that repeat are among those. Whole numbers in a row, such as years, are names.
+    over texts that repeat are among those. Whole numbers in a row, such as years, are names. So are cells that repeat,
+    unless most of them stand in their columns below, too, and a cell that is empty, or such as ?, over a column
+    without gaps.
 
     Examples
     --------
@@ -27,15 +29,23 @@ def holds_names(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     (True, False)
     >>> holds_names(["country", "2019", "2020"], [["F", "1.5", "2"], ["D", "3", "4"]])
     True
+    >>> holds_names(["61", "", "a"], [["70", "5", "a"], ["57", "", "b"]])
+    False
     """
     records = [record for record in records[:_N_RECORDS] if len(record) == len(first)]
-    if not records or any(not name for name in first) or len(set(first)) < len(first) / 2:
+    if not records or not any(first):
+        return True
+    columns = [{record[position].strip() for record in records} for position in range(len(first))]
+    if any(name in MISSING and MISSING.isdisjoint(cells) for name, cells in zip(first, columns, strict=True)):
+        return True
+    n_below = sum(name in cells for name, cells in zip(first, columns, strict=True))
+    if len(set(first)) < len(first) / 2 and n_below < len(first) / 2:
         return True
     alike = n_repeated = n_found = 0
     whole = []
-    for position, name in enumerate(first):
-        below = [text for text in {record[position].strip() for record in records} if text not in MISSING]
-        if not below:
+    for name, cells in zip(first, columns, strict=True):
+        below = [text for text in cells if text not in MISSING]
+        if not below or name in MISSING:
             continue
         if is_value(below):
             if not is_value([name]):

@@ -15,6 +15,7 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, TableError
 from bayesjpt.table import delimited
+from bayesjpt.table.header import holds_names
 from bayesjpt.table.interpret import interpret
 from bayesjpt.table.read import read_cells
 from bayesjpt.table.reading import Reading
@@ -193,6 +194,10 @@ HEADLESS = [
     "70,basic,35.97\n57,plus,24.85\n49,basic,68.36\n34,plus,33.7\n",
     "1.5\n2.5\n4.5\n",
     "a,yes\na,no\nb,yes\nb,no\na,no\n",
+    "5.1,3.5,,0.2\n4.9,,1.4,0.2\n4.7,3.2,,0.4\n4.6,3.1,1.5,0.2\n",  # a gap in the first row
+    "2,?,38.5,?\n1,1.5,39.2,\n1,?,38.3,7.5\n1,2.5,39.1,8.4\n",
+    "0,0,1,0,0,0\n0,1,0,0,1,0\n1,0,0,0,0,1\n0,0,1,1,0,0\n",
+    "left,n,y,?,y,y,n,y\n" + 3 * "right,n,n,?,y,y,n,n\nleft,y,y,n,n,y,y,n\nright,n,n,y,n,n,n,y\n",
 ]
 
 
@@ -214,11 +219,17 @@ def test_a_table_without_header_loses_no_row_and_that_is_said(tmp_path, text):
         "0,1\n1.5,a\n3.5,a\n",
         "name,note\nx,y\nz,w\n",
         ",y\n1,2.5\n2,3.5\n",
+        ",2019,2021\na,1.5,2.5\nb,,3.5\n",
+        ",0,1\n0,1.5,2.5\n1,,3.5\n",
     ],
 )
 def test_a_header_is_none_of_the_rows(tmp_path, text):
     (tmp_path / "t.csv").write_text(text)
     assert read_cells(tmp_path / "t.csv")[0][0].codes.size == text.count("\n") - 1
+
+
+def test_names_that_repeat_are_no_row_where_they_do_not_stand_below():
+    assert holds_names(3 * ["2019"] + 3 * ["2021"], [["1.5", "2.5", "3", "4", "", "7"], ["2", "3", "4", "5", "8", "9"]])
 
 
 def test_whether_there_is_a_header_may_be_said(tmp_path):
