@@ -148,7 +148,7 @@ def dependence(
     for line in pairs_text(names, pairs[:top], mean, lo, hi, shown):
         typer.echo(line)
     if False in shown:
-        typer.echo("? no more than chance: noise pushes it up, and the rows themselves do not show it")
+        typer.echo("? no more than chance: noise pushes it up, the rows themselves do not show it")
     _tell_stability(post)
 
 

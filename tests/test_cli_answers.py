@@ -62,6 +62,15 @@ def test_dependence_prints_pairs_from_the_most_dependent_on(fit, post, capfd):
     assert shown[0] == pytest.approx(expected, abs=6e-4)
 
 
+def test_what_dependence_says_of_pairs_that_rows_do_not_show_fits_a_terminal(tmp_path, capfd, rng):
+    frame = pd.DataFrame({"a": rng.normal(size=60).round(2), "b": rng.normal(size=60).round(2)})
+    bj.fit(frame, n_structures=1, draws=4, tune=2, chains=1, seed=1, progress=False).save(tmp_path / "noise.nc")
+    status, out, _ = run(capfd, "dependence", tmp_path / "noise.nc")
+    *_, last = out.splitlines()
+    assert (status, last[0]) == (0, "?")
+    assert max(map(len, out.splitlines())) <= 80
+
+
 def test_dependence_as_json_of_some_columns_given_an_event(fit, post, capfd):
     arguments = ("--columns", "size, colour", "--given", "size > 3", "--normalised", "--json")
     status, out, _ = run(capfd, "dependence", fit, *arguments)
