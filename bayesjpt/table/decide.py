@@ -106,7 +106,7 @@ def decide_schema(
 
 def _decide_next(cells: Cells, override: Override, decided: _Decided) -> None:
     """Decide one column and note what came of it."""
-    if override.base != "category":
+    if override.base != "category" or override.labels is not None:
         cells, dropped = _without_tokens(cells, override)
         decided.tokens += dropped if override.base != "excluded" else []
     if cells.excluded or not (cells.n_distinct or override.base in ("real", "integer", "date", "category")):
@@ -218,9 +218,14 @@ def _check_names(table: Sequence[Cells]) -> None:
 
 
 def _without_tokens(cells: Cells, override: Override) -> tuple[Cells, list[tuple[str, str]]]:
-    """Return cells without the tokens for missing numbers, and the (token, column) that there were."""
+    """Return cells without the tokens for missing numbers, and the (token, column) that there were.
+
+    A token that the override lists as a label is one.
+    """
     kept, tokens = without_tokens(cells)
-    if not tokens or (override.base is None and cells_of.zero_padded(kept)):  # codes with leading zeros are labels
+    if not tokens or not set(tokens).isdisjoint(override.labels or ()):
+        return cells, []
+    if override.base is None and cells_of.zero_padded(kept):  # codes with leading zeros are labels
         return cells, []
     return kept, [(token, cells.name) for token in tokens]
 
