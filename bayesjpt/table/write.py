@@ -244,7 +244,10 @@ def delimited(names: Sequence[str], columns: Sequence[Sequence[str]], separator:
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    writer.writerow(names)
+    # a name such as "size; cm" would be read as two, where nothing but the first line tells what parts cells
+    others = set(",;\t|") - {separator}
+    quoting = csv.QUOTE_MINIMAL if others.isdisjoint("".join(names)) else csv.QUOTE_ALL
+    csv.writer(text, delimiter=separator, lineterminator="\n", quoting=quoting).writerow(names)
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue()
 

@@ -11,8 +11,9 @@ import pytest
 from pyarrow import feather, parquet
 
 from bayesjpt.errors import SchemaError, TableError
-from bayesjpt.table.read import ReadLimits
+from bayesjpt.table.read import ReadLimits, read_cells
 from bayesjpt.table.table import as_table, read_table
+from bayesjpt.table.write import delimited
 
 LINES = ["size,color,sold", "0.5,red,3", "1.5,?,4", ",blue,9", "2.5, red ,0"]
 
@@ -47,6 +48,18 @@ def test_tsv_is_split_at_tabs(tmp_path, name):
 def test_comma_inside_quotes_of_the_header_is_no_separator(tmp_path):
     table = read_table(written(tmp_path, "t.csv", '"size, cm";color\n0.5;a\n1.5;b\n'))
     assert table.names == ("size, cm", "color")
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize(
+    ("name", "cells"), [("size; cm", ["1", "2"]), ("size, in cm", ["1", "2"]), ("a|b", ["u", "v"])]
+)
+def test_a_written_name_that_holds_another_separator_is_read_again(tmp_path, separator, name, cells):
+    (tmp_path / "t.csv").write_text(delimited([name], [cells], separator))
+    cells = ["1,5", "2,5"] if separator == ";" else cells
+    (tmp_path / "two.csv").write_text(delimited([name, "kind"], [cells, ["a", "b"]], separator))
+    assert [column.name for column in read_cells(tmp_path / "t.csv")[0]] == [name]
+    assert [column.name for column in read_cells(tmp_path / "two.csv")[0]] == [name, "kind"]
 
 
 def test_line_end_inside_quotes_of_the_header_is_read(tmp_path):
