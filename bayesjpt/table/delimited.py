@@ -230,7 +230,8 @@ def around_names(head: bytes, name: str) -> str:
 def separator_of(name: str, head: Sequence[str]) -> str:
     """Return the tab of a .tsv file, otherwise one of comma, semicolon, tab and bar.
 
-    The first of them that header and first record hold equally often, or else the first that the header holds.
+    The first of them that header and first record hold equally often, or else the first that the header holds. Commas
+    below a name that holds none are those of numbers.
     """
     if name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
@@ -238,6 +239,8 @@ def separator_of(name: str, head: Sequence[str]) -> str:
     rest = [line for line in head[n_line:] if line.strip("\r\n")]
     header, record = _unquoted(head[:n_line]), _unquoted(rest[: _n_record_lines(rest)])
     held = [separator for separator in _SEPARATORS if separator in header]
+    if not held and "," in record and header_of.is_value([line.strip() for line in rest]):
+        return "\t"
     return next((one for one in held if header.count(one) == record.count(one)), held[0] if held else ",")
 
 

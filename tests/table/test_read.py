@@ -62,6 +62,20 @@ def test_a_written_name_that_holds_another_separator_is_read_again(tmp_path, sep
     assert [column.name for column in read_cells(tmp_path / "two.csv")[0]] == [name, "kind"]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"), [("x\n1,5\n2\n-3,25\n", [1.5, 2.0, -3.25]), ("x\n1,234,567\n8\n17\n", [1234567, 8, 17])]
+)
+def test_commas_of_numbers_below_a_single_name_part_no_cells(tmp_path, text, values):
+    (tmp_path / "t.csv").write_text(text)
+    assert read_table(tmp_path / "t.csv").values[0].tolist() == values
+
+
+def test_cells_of_texts_below_a_single_name_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("x\na,b\nc,d\n")
+    with pytest.raises(TableError, match=r"row 1 of .t\.csv. has 2 cells"):
+        read_table(tmp_path / "t.csv")
+
+
 def test_line_end_inside_quotes_of_the_header_is_read(tmp_path):
     table = read_table(written(tmp_path, "t.csv", '"size\nin, cm";color\n0.5;a\n1.5;b\n'))
     assert table.names == ("size\nin, cm", "color")
