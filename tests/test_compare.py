@@ -217,6 +217,32 @@ def test_same_quantity_at_other_digits_is_alike_and_told(rng, name):
     assert bj.compare(second, first)["x"].words == f"recorded to {words[1]} / {words[0]}"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_table_whose_gaps_were_filled_differs_in_nothing_but_these(seed):
+    """Of many labels each half of the rows holds others: those of one half would tell the tables apart in the other."""
+    n, rng = 90, np.random.default_rng(2)
+    day = np.where(rng.random(n) < 0.2, "no day", [f"day {k}" for k in rng.integers(0, 300, n)])
+    frame = pd.DataFrame({"day": day, "size": rng.normal(size=n).round(2)})
+    frame["note"] = np.where(rng.random(n) < 0.36, None, rng.choice(["good", "bad", "so so"], n))
+    filled = frame.fillna({"note": pd.Series(rng.choice(["good", "bad", "so so"], n))})
+    found = bj.compare(frame, filled, seed=seed)
+    assert found.differing == ("note",)
+    assert all("note" in part.event for part in found.parts)
+
+
+def test_a_part_says_that_rows_with_gaps_are_among_its_own():
+    n, rng = 300, np.random.default_rng(2)
+    first = pd.DataFrame(
+        {"x": rng.normal(size=n), "note": rng.choice(["good", "bad", "so so"], n, p=[0.3, 0.65, 0.05])}
+    )
+    second = first.assign(note=np.where(rng.random(n) < 0.5, None, first["note"]), x=rng.normal(size=n))
+    found = bj.compare(first, second)
+    part = found.parts[0]
+    assert part.or_missing == ("note",)
+    assert f"{part.event} (or missing: note)" in " ".join(repr(found).split())
+    assert part.second[0] > 2.0 * part.first[0]
+
+
 def test_rounded_copies_of_rows_are_the_same_rows(rng):
     frame = pd.DataFrame({"x": rng.normal(size=300).round(3), "k": rng.choice(["a", "b"], 300)})
     found = bj.compare(frame, frame.round(1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from bayesjpt.fitting.compare_cells import (
     percent,
     without_values,
 )
+from bayesjpt.fitting.compare_copies import changed_rows, copied_rows
 from bayesjpt.fitting.compare_rounding import AtOneRounding, at_one_rounding
 from bayesjpt.table.notation import shared
 
@@ -81,11 +82,15 @@ class ColumnComparison:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that have something in common, and the share of each table that they are, with 90 % intervals."""
+    """Rows that have something in common, and the share of each table that they are, with 90 % intervals.
+
+    Rows without a value in a column of `or_missing` are among them whatever the event says of that column.
+    """
 
     event: str
     first: tuple[float, float, float]
     second: tuple[float, float, float]
+    or_missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,42 +361,27 @@ def _together(
     if made is None:
         return None, (), 0
     table, indicator = made
-    copies = _copies(np.array([cell_codes(both) for both in cells.values()]), n_row[0])
+    codes = np.array([cell_codes(both) for both in cells.values()])
+    copies = copied_rows(codes, n_row[0])
     if 2 * len(copies) == table.n_row:
         return 0.0, (), len(copies)
-    # halves with the same shares of both tables; apart, a row would be judged by what was learned from its copy
+    # halves with the same shares of both tables; apart, a row would be judged by what was learned from its copy, or
+    # from itself before its gaps were filled
     half = np.concatenate([rng.permutation(np.arange(n) % 2) for n in n_row])
-    half[copies[:, 1]] = half[copies[:, 0]]
+    for pairs in (changed_rows(codes, n_row), copies):
+        half[pairs[:, 1]] = half[pairs[:, 0]]
     factors, parts = [], []
     for number in range(2):
         train, judged = np.flatnonzero(half == number), np.flatnonzero(half != number)
         found = _leaves(table.take(train), indicator)
-        part = _which(table.take(judged), found)
+        rows = table.take(judged)
+        part = _which(rows, found)
         counts = [np.bincount(part[side[judged] == k], minlength=len(found)).astype(np.float64) for k in range(2)]
         factors.append(parts_log_factor(*counts))
-        parts.append((found, counts))
+        parts.append((found, counts, [_gaps(rows, region, part == k) for k, region in enumerate(found)]))
     probability = probability_of(float(np.mean(factors)))
     differing = _parts(table, *parts[int(np.argmax(factors))]) if probability >= MAY_DIFFER else ()
     return probability, differing, len(copies)
-
-
-def _copies(codes: np.ndarray, n_first: int) -> np.ndarray:
-    """Return pairs of alike rows, one of each table: int (n_pair, 2). All rows, or those that each table holds once.
-
-    Rows that tables of few labels hold many times are no copies; tied, both halves would show the same chance.
-    """
-    rows = np.ascontiguousarray(codes.T)
-    places: dict[bytes, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for number, row in enumerate(rows):
-        places[row.tobytes()][number >= n_first].append(number)
-    is_same = all(len(first) == len(second) for first, second in places.values())
-    pairs = [
-        pair
-        for first, second in places.values()
-        if is_same or len(first) == len(second) == 1
-        for pair in zip(first, second, strict=True)
-    ]
-    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _both(
@@ -471,6 +461,11 @@ def _which(table: Table, regions: Sequence[Region]) -> np.ndarray:
     return met.argmax(axis=0)
 
 
+def _gaps(table: Table, region: Region, rows: np.ndarray) -> tuple[str, ...]:
+    """Return the columns of a region in which some of its rows have no value."""
+    return tuple(table.schema.names[k] for k in region if not table.observed[k, rows].all())
+
+
 def _met(table: Table, k: int, part: Interval | Labels) -> Interval | Labels:
     """Return a condition on a column without the code of other labels, where the tables have none."""
     from bayesjpt.circuit.paths import Interval
@@ -480,7 +475,9 @@ def _met(table: Table, k: int, part: Interval | Labels) -> Interval | Labels:
     return tuple(code for code in part if code < len(table.schema.columns[k].labels)) or part
 
 
-def _parts(table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray]) -> tuple[Part, ...]:
+def _parts(
+    table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray], gaps: Sequence[tuple[str, ...]]
+) -> tuple[Part, ...]:
     """Return the parts whose shares differ most, where it is certain that they do."""
     from scipy.special import betaincinv
 
@@ -496,5 +493,5 @@ def _parts(table: Table, regions: Sequence[Region], counts: Sequence[np.ndarray]
         first, second = intervals
         region = {k: _met(table, k, part) for k, part in region.items()}
         if region and (first[1] > second[2] or second[1] > first[2]):
-            found.append(Part(conditions(region, table.schema), first, second))
+            found.append(Part(conditions(region, table.schema), first, second, gaps[k]))
     return tuple(sorted(found, key=lambda part: -abs(part.first[0] - part.second[0]))[:_SHOWN_PARTS])

@@ -43,6 +43,8 @@ class PartAnswer(Protocol):
     def first(self) -> tuple[float, float, float]: ...
     @property
     def second(self) -> tuple[float, float, float]: ...
+    @property
+    def or_missing(self) -> Sequence[str]: ...
 
 
 class Answer(Protocol):
@@ -81,11 +83,15 @@ def comparison_text(comparison: Answer) -> str:
     if comparison.parts:
         lines += textwrap.wrap(f"Where the rows differ most, shares of {' and '.join(comparison.names)}:", WIDTH)
         for part in comparison.parts:
-            text = f"{_share(part.first)} -> {_share(part.second)}: {part.event}"
+            text = f"{_share(part.first)} -> {_share(part.second)}: {_rows_of(part)}"
             lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="      ")
     for remark in _remarks(comparison):
         lines += textwrap.wrap(remark, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def _rows_of(part: PartAnswer) -> str:
+    return part.event + (f" (or missing: {', '.join(part.or_missing)})" if part.or_missing else "")
 
 
 def comparison_html(comparison: Answer) -> str:
@@ -95,7 +101,7 @@ def comparison_html(comparison: Answer) -> str:
     lines = [list(_cells(column)) for column in _ranked(comparison)]
     page = html_table(list(_HEADERS), lines, f"{_headline(comparison)}. {_verdict(comparison)}")
     if comparison.parts:
-        parts = [[_share(part.first), _share(part.second), part.event] for part in comparison.parts]
+        parts = [[_share(part.first), _share(part.second), _rows_of(part)] for part in comparison.parts]
         page += html_table([*comparison.names, "rows with"], parts, "Where the rows differ most")
     return page + "".join(f"<p>{html.escape(remark)}</p>" for remark in _remarks(comparison))
 
