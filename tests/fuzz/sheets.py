@@ -247,7 +247,7 @@ def _write_json(folder: Path, names: list[str], rows: list[list[str]], rng: Rng)
 
 def _is_number(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), int | float)
+        return type(json.loads(text)) in (int, float)
     except ValueError:
         return False
 
@@ -255,7 +255,7 @@ def _is_number(text: str) -> bool:
 def _write_frame(folder: Path, names: list[str], rows: list[list[str]], rng: Rng) -> tuple[Path, str]:
     import pandas as pd
 
-    frame = pd.DataFrame(rows, columns=names).replace("", None)
+    frame = pd.DataFrame([[cell or None for cell in row] for row in rows], columns=names, dtype=object)
     for k, name in enumerate(names):
         cells = frame[name]
         if all(cell is None or _is_number(cell) for cell in cells):
@@ -275,6 +275,8 @@ def make_sheet(folder: Path, rng: Rng) -> Sheet:
     """Write a file into a folder."""
     names, rows = make_rows(rng)
     typed = rng.random() < 0.15 and len(set(names)) == len(names) and all(names)
+    # of these files, and of no others, spaces around a name belong to it
+    names = [name.strip() for name in names] if typed else names
     if typed and rng.random() < 0.4:
         path, about = _write_json(folder, names, rows, rng)
         return Sheet(path, names, rows, about)
