@@ -245,9 +245,9 @@ def delimited(names: Sequence[str], columns: Sequence[Sequence[str]], separator:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
     # a name such as "size; cm" would be read as two, where nothing but the first line tells what parts cells
-    others = set(",;\t|") - {separator}
-    quoting = csv.QUOTE_MINIMAL if others.isdisjoint("".join(names)) else csv.QUOTE_ALL
-    csv.writer(text, delimiter=separator, lineterminator="\n", quoting=quoting).writerow(names)
+    special = {*',;\t|"\r\n', separator}
+    first = [name if special.isdisjoint(name) else f'"{name.replace(chr(34), 2 * chr(34))}"' for name in names]
+    text.write(f"{separator.join(first)}\n")
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue()
 

@@ -60,6 +60,7 @@ def test_a_written_name_that_holds_another_separator_is_read_again(tmp_path, sep
     (tmp_path / "two.csv").write_text(delimited([name, "kind"], [cells, ["a", "b"]], separator))
     assert [column.name for column in read_cells(tmp_path / "t.csv")[0]] == [name]
     assert [column.name for column in read_cells(tmp_path / "two.csv")[0]] == [name, "kind"]
+    assert (tmp_path / "two.csv").read_text().startswith(f'"{name}"{separator}kind\n')
 
 
 @pytest.mark.parametrize(
