@@ -14,6 +14,7 @@ import typer
 
 from bayesjpt import defaults, defaults_experts
 from bayesjpt.announced import announced
+from bayesjpt.cli_text import split_names
 from bayesjpt.errors import BayesjptError, BayesjptWarning, LearnerError, QueryError, SchemaError, TableError
 from bayesjpt.table.schema import closest
 
@@ -242,4 +243,4 @@ def is_experts(fit: Path) -> bool:
 
 def names(text: str | None) -> list[str] | None:
     """Return names separated by commas."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    return None if text is None else split_names(text)

@@ -71,6 +71,32 @@ def test_what_dependence_says_of_pairs_that_rows_do_not_show_fits_a_terminal(tmp
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_columns_are_named_in_quotes_where_they_hold_commas(tmp_path, capfd, rng):
+    frame = pd.DataFrame({name: rng.normal(size=60).round(2) for name in ("size, in cm", "age", "other")})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    bj.fit(frame, n_structures=1, draws=4, tune=2, chains=1, seed=1, progress=False).save(tmp_path / "t.nc")
+    status, out, _ = run(capfd, "dependence", tmp_path / "t.nc", "--json", "--columns", '"size, in cm", age')
+    assert status == 0
+    assert [pair["columns"] for pair in json.loads(out)["pairs"]] == [["size, in cm", "age"]]
+    few = ["--learner", "experts", "--draws", "4", "--tune", "4", "--chains", "1", "--depth", "1", "--seed", "1"]
+    status, *_ = run(
+        capfd,
+        "fit",
+        tmp_path / "t.csv",
+        "-o",
+        tmp_path / "e.nc",
+        "-q",
+        *few,
+        "--target",
+        '"size, in cm"',
+        "--given",
+        "age",
+    )
+    assert status == 0
+    status, out, _ = run(capfd, "predict", tmp_path / "e.nc", tmp_path / "t.csv")
+    assert len(out.splitlines()) == 61
+
+
 def test_dependence_as_json_of_some_columns_given_an_event(fit, post, capfd):
     arguments = ("--columns", "size, colour", "--given", "size > 3", "--normalised", "--json")
     status, out, _ = run(capfd, "dependence", fit, *arguments)
