@@ -14,8 +14,8 @@ import typer
 
 from bayesjpt import defaults, defaults_experts
 from bayesjpt.announced import announced
-from bayesjpt.cli_text import split_names
 from bayesjpt.errors import BayesjptError, BayesjptWarning, LearnerError, QueryError, SchemaError, TableError
+from bayesjpt.listed_names import split_names
 from bayesjpt.table.schema import closest
 
 if TYPE_CHECKING:

@@ -103,9 +103,7 @@ def query(
 
 def dependence(
     fit: FitPath,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns, separated by commas ('\"a, b\",c' are two); all unless given.")
-    ] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns: a,b or '\"a, b\",c'; all unless given.")] = None,
     given: Given = None,
     normalised: Annotated[
         bool, typer.Option("--normalised", help="From 0 to 1, as a correlation, in place of nats.")

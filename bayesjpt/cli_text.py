@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayesjpt.errors import BayesjptError, BayesjptWarning
+from bayesjpt.listed_names import split_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from bayesjpt.table.dataset import Dataset
     from bayesjpt.table.table import Table
 
-_NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^,]*?))\s*(?:,|\Z)')
 _WIDTH = 80
 _INDENT = 6 * " "
 _PAIR = len("  0.342  0.248 to 0.426 ?    ")
@@ -49,18 +48,6 @@ def names_of(listed: str | None, option: str) -> list[str] | None:
     if not names:
         raise BayesjptError(f"{option} {listed!r}", "names with commas between them")
     return names
-
-
-def split_names(listed: str) -> list[str]:
-    """Return names that commas part; one that holds a comma stands in double quotes, those in it doubled.
-
-    Examples
-    --------
-    >>> split_names('"size, in cm", age,,the "other" one'), split_names(" , ")
-    (['size, in cm', 'age', 'the "other" one'], [])
-    """
-    found = [quoted.replace('""', '"') or plain for quoted, plain in _NAME.findall(listed)]
-    return [name for name in found if name]
 
 
 def explained_text(why: Explanation) -> str:

@@ -245,20 +245,6 @@ def test_a_column_that_the_document_leaves_out_need_not_be_there(frame, tmp_path
     assert again.schema.columns == table.schema.columns
 
 
-@pytest.mark.parametrize("token", ["-", "unknown"])
-def test_a_token_among_numbers_that_are_labels_is_missing_under_the_document_too(token, tmp_path):
-    frame = pd.DataFrame({"is": ["0", token, "1", "0"] * 10, "x": np.arange(40) / 7})
-    with pytest.warns(BayesjptWarning, match=f"read as missing among numbers: '{token}' in column 'is'"):
-        table = as_table(frame)
-    table.schema.write(tmp_path / "schema.toml")
-    with pytest.warns(BayesjptWarning, match=f"read as missing among numbers: '{token}' in column 'is'"):
-        again = as_table(frame, schema=tmp_path / "schema.toml")
-    assert again.schema.columns == table.schema.columns
-    assert np.array_equal(again.observed, table.observed)
-    text = f'[column.is]\nbase = "category"\nlabels = ["0", "1", "{token}"]'
-    assert under(frame, text).schema.columns[0].labels == ("0", "1", token)
-
-
 def test_reason_says_where_the_document_overrules_the_rows(frame):
     assert column_under(frame, "sold", 'base = "real"').reason.startswith("schema.toml asks for a real column")
     assert column_under(frame, "price", 'base = "real"').reason == as_table(frame).schema.columns[0].reason

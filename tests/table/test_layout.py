@@ -15,7 +15,6 @@ import pytest
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, TableError
 from bayesjpt.table import delimited
-from bayesjpt.table.header import holds_names
 from bayesjpt.table.interpret import interpret
 from bayesjpt.table.read import read_cells
 from bayesjpt.table.reading import Reading
@@ -220,16 +219,11 @@ def test_a_table_without_header_loses_no_row_and_that_is_said(tmp_path, text):
         "name,note\nx,y\nz,w\n",
         ",y\n1,2.5\n2,3.5\n",
         ",2019,2021\na,1.5,2.5\nb,,3.5\n",
-        ",0,1\n0,1.5,2.5\n1,,3.5\n",
     ],
 )
 def test_a_header_is_none_of_the_rows(tmp_path, text):
     (tmp_path / "t.csv").write_text(text)
     assert read_cells(tmp_path / "t.csv")[0][0].codes.size == text.count("\n") - 1
-
-
-def test_names_that_repeat_are_no_row_where_they_do_not_stand_below():
-    assert holds_names(3 * ["2019"] + 3 * ["2021"], [["1.5", "2.5", "3", "4", "", "7"], ["2", "3", "4", "5", "8", "9"]])
 
 
 def test_whether_there_is_a_header_may_be_said(tmp_path):

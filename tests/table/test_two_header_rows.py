@@ -1,4 +1,4 @@
-"""Names of columns that stand in two rows."""
+"""Names of columns that stand in two rows, or repeat."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayesjpt.errors import BayesjptWarning
+from bayesjpt.table.header import holds_names
 from bayesjpt.table.table import read_table
 
 NAMES = ["Person Name", "Person Age", "Score Math", "Score Art", "When"]
@@ -63,3 +64,7 @@ def test_questions_and_import_keys_of_a_survey_are_no_rows(tmp_path):
     assert table.names == ("Start", "Q1", "Q2")
     assert [column.dtype for column in table.schema] == ["datetime", "number", "text"]
     assert table.n_row == 28
+
+
+def test_names_that_repeat_are_no_row_where_they_do_not_stand_below():
+    assert holds_names(3 * ["2019"] + 3 * ["2021"], [["1.5", "2.5", "3", "4", "", "7"], ["2", "3", "4", "5", "8", "9"]])

@@ -169,3 +169,18 @@ def test_an_empty_column_without_a_name_is_told_unless_it_is_at_an_end(tmp_path)
         assert len(told) == 1
     (tmp_path / "t.csv").write_text("\n".join(f",{line.replace(',,', ',')}" for line in lines))
     assert [cells.name for cells in read_cells(tmp_path / "t.csv")[0]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("token", ["-", "unknown"])
+def test_a_token_among_numbers_that_are_labels_is_missing_under_the_document_too(token, tmp_path):
+    frame = pd.DataFrame({"is": ["0", token, "1", "0"] * 10, "x": np.arange(40) / 7})
+    with pytest.warns(BayesjptWarning, match=f"read as missing among numbers: '{token}' in column 'is'"):
+        table = as_table(frame)
+    table.schema.write(tmp_path / "schema.toml")
+    with pytest.warns(BayesjptWarning, match=f"read as missing among numbers: '{token}' in column 'is'"):
+        again = as_table(frame, schema=tmp_path / "schema.toml")
+    assert again.schema.columns == table.schema.columns
+    assert np.array_equal(again.observed, table.observed)
+    text = f'[column.is]\nbase = "category"\nlabels = ["0", "1", "{token}"]'
+    (tmp_path / "schema.toml").write_text(text)
+    assert as_table(frame, schema=tmp_path / "schema.toml").schema.columns[0].labels == ("0", "1", token)
