@@ -29,6 +29,7 @@ import numpy as np
 
 import bayesjpt as bj
 from bayesjpt import cli
+from tests.fuzz.mistakes import mistakes, seldom, written
 from tests.fuzz.sheets import Sheet, make_sheet
 
 WIDTH = 80
@@ -94,7 +95,7 @@ class Case:
             return done
         self.counts[f"{done.arguments[0]} answered"] += 1
         # chains that stand still at different points have an infinite R-hat
-        said = done.out.replace("R-hat up to inf", "")
+        said = done.out.replace("R-hat up to inf", "") if done.arguments[0] != "schema" else ""  # supports may be
         if not self.said_no_number and (found := _NO_NUMBER.search(said)):
             self.found(f"{where}: {found[0]} in {said[max(0, found.start() - 60) : found.end() + 20]!r}")
         return done
@@ -218,32 +219,50 @@ def fit(case: Case, document: Path | None) -> Path | None:
     return None if case.run("fit", case.sheet.path, "-o", path, *options).status else path
 
 
-def make_event(case: Case, post: Any) -> tuple[str, str]:
-    """Return an event about one column of a fit, and its complement."""
+class Asked(NamedTuple):
+    """An event about one column of a fit, its complement, and which values of the column it holds."""
+
+    event: str
+    rest: str
+    column: int
+    lo: float
+    hi: float
+    codes: tuple[float, ...] = ()
+
+    def share(self, rows: Any) -> float:
+        """Return the share of the rows with a value that the event holds; NaN of none."""
+        values = rows.values[self.column, rows.observed[self.column]]
+        held = np.isin(values, self.codes) if self.codes else (values >= self.lo) & (values <= self.hi)
+        return float(held.mean()) if values.size else math.nan
+
+
+def make_event(case: Case, post: Any) -> Asked:
+    """Return an event about one column of a fit."""
     column = case.one_of(*post.schema)
-    name = quoted(column.name)
+    name, place = quoted(column.name), post.schema.index(column.name)
     if column.base == "category":
-        chosen = sorted({str(case.one_of(*column.labels)).replace("'", "''") for _ in range(2)})
-        if len(chosen) == 1:
-            return f"{name} = '{chosen[0]}'", f"{name} != '{chosen[0]}'"
+        codes = sorted({int(case.rng.integers(len(column.labels))) for _ in range(2)})
+        chosen = [column.labels[code].replace("'", "''") for code in codes]
         listed = ", ".join(f"'{label}'" for label in chosen)
-        return f"{name} in ({listed})", f"{name} not in ({listed})"
+        told = (f"in ({listed})", f"not in ({listed})") if chosen[1:] else (f"= '{chosen[0]}'", f"!= '{chosen[0]}'")
+        return Asked(f"{name} {told[0]}", f"{name} {told[1]}", place, 0.0, 0.0, tuple(map(float, codes)))
     from bayesjpt.table.write import texts
 
     reference = post.sample(5, rng=case.rng)
-    cells = reference.values[post.schema.index(column.name)]
+    cells = reference.values[place]
     is_plain = column.dtype != "datetime" and column.notation is None
     ends = np.sort(cells[:2])
     lo, hi = (text if is_plain else "'" + text.replace("'", "''") + "'" for text in texts(column, ends))
     if case.rng.random() < 0.3:
-        return f"{name} between {lo} and {hi}", f"not {name} between {lo} and {hi}"
-    return f"{name} <= {lo}", f"{name} > {lo}"
+        return Asked(f"{name} between {lo} and {hi}", f"not {name} between {lo} and {hi}", place, *ends.tolist())
+    return Asked(f"{name} <= {lo}", f"{name} > {lo}", place, -math.inf, float(ends[0]))
 
 
 def query(case: Case, path: Path, post: Any) -> None:
     """Ask for the probability of an event and of its complement, given another event or nothing."""
-    event, rest = make_event(case, post)
-    given = ["--given", make_event(case, post)[0]] if case.rng.random() < 0.4 else []
+    asked = make_event(case, post)
+    event, rest = asked.event, asked.rest
+    given = ["--given", make_event(case, post).event] if case.rng.random() < 0.4 else []
     case.run("query", path, event, *given, *(["--explain"] if case.rng.random() < 0.4 else []))
     both = [as_json(case, case.run("query", path, one, *given, "--json")) for one in (event, rest)]
     if None in both:
@@ -255,6 +274,10 @@ def query(case: Case, path: Path, post: Any) -> None:
     total = both[0]["probability"] + both[1]["probability"]
     if abs(total - 1.0) > 1e-6:
         case.found(f"query {event!r} {given}: with the complement {total}")
+    rows = _rows(case, post)
+    share = asked.share(rows)
+    if not given and abs(both[0]["probability"] - share) > 0.25 + 1.5 / math.sqrt(rows.n_row):
+        case.found(f"query {event!r}: {both[0]['probability']}, the share in {rows.n_row} rows is {share}")
 
 
 def dependence(case: Case, path: Path, post: Any) -> None:
@@ -272,7 +295,8 @@ def sample(case: Case, path: Path, post: Any) -> None:
     """Draw rows, which the fit's own schema, and the table's, read again."""
     suffix = case.one_of(".csv", ".csv", ".csv", ".tsv", ".csv.gz", ".parquet", ".feather")
     drawn = case.folder / f"drawn{suffix}"
-    given = ["--given", make_event(case, post)[0]] if case.rng.random() < 0.2 else []
+    asked = make_event(case, post) if case.rng.random() < 0.3 else None
+    given = ["--given", asked.event] if asked else []
     if case.run("sample", path, "-n", 30, "--seed", 1, "-o", drawn, *given).status:
         return
     told = case.run("sample", path, "-n", 30, "--seed", 1, *given)
@@ -285,6 +309,8 @@ def sample(case: Case, path: Path, post: Any) -> None:
     read = case.run("outliers", path, drawn, "--json", may_refuse=False)
     if "bayesjpt: " in read.err:
         case.found(f"sample: rows are read with a warning: {read.err}")
+    elif asked and asked.share(_read(drawn, post)) < 1.0:
+        case.found(f"sample: given {asked.event!r}, {asked.share(_read(drawn, post)):.0%} of the rows are so")
     document = case.folder / "schema.toml"
     if document.exists():
         case.run("types", drawn, "-q", "--schema", document)
@@ -301,10 +327,7 @@ def impute(case: Case, path: Path, post: Any) -> None:
     read = case.run("outliers", path, filled, "--json", may_refuse=False)
     if read.status:
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = bj.read_table(case.sheet.path, schema=post.schema, ignore_new=True)
-        after = bj.read_table(filled, schema=post.schema, ignore_new=True)
+    before, after = _rows(case, post), _read(filled, post)
     if not after.observed.all():
         column, row = np.argwhere(~after.observed.T if after.observed.shape[0] == after.n_row else ~after.observed)[0]
         case.found(f"impute: column {post.schema.names[column]!r} has a gap in row {row + 1} of the filled file")
@@ -323,8 +346,8 @@ def predict(case: Case, path: Path, post: Any) -> None:
     if done.status:
         return
     rows = rows_of(done.out)
-    if len(rows) - 1 != _n_rows(case, post):
-        case.found(f"predict: {len(rows) - 1} rows of {_n_rows(case, post)}")
+    if len(rows) - 1 != (n_row := _rows(case, post).n_row):
+        case.found(f"predict: {len(rows) - 1} rows of {n_row}")
     for row in rows[1:]:
         if column.base == "category":
             numbers = [float(cell) for cell in row[1:]]
@@ -338,10 +361,15 @@ def predict(case: Case, path: Path, post: Any) -> None:
         case.run("predict", path, case.sheet.path, f"--target={column.name}", "-o", case.folder / "predicted.parquet")
 
 
-def _n_rows(case: Case, post: Any) -> int:
+def _read(path: Path, post: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return bj.read_table(case.sheet.path, schema=post.schema, ignore_new=True).n_row
+        return bj.read_table(path, schema=post.schema, ignore_new=True)
+
+
+def _rows(case: Case, post: Any) -> Any:
+    """Return the rows of the file, as the fit reads them."""
+    return _read(case.sheet.path, post)
 
 
 def outliers(case: Case, path: Path, post: Any) -> None:
@@ -361,6 +389,8 @@ def report(case: Case, path: Path, post: Any) -> None:
     table = ["--table", case.sheet.path] if case.rng.random() < 0.5 else []
     if case.run("report", path, "-o", page, *table).status:
         return
+    if any(f"<{mark}>" in name and f"<{mark}>" in page.read_text() for name in case.sheet.names for mark in ("b",)):
+        case.found("report: a name is markup")
     text = re.sub(r"<(style|script|svg).*?</\1>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     text = text.replace("R-hat up to inf", "")
     if not case.said_no_number and (found := _NO_NUMBER.search(text)):
@@ -375,6 +405,8 @@ def compare(case: Case, path: Path, post: Any) -> None:
     """Compare a table with itself, and with a fit of it."""
     told = case.run("compare", case.sheet.path, case.sheet.path)
     case.wide(told)
+    if "differs:" in told.out:
+        case.found(f"compare: a table differs from itself: {told.out}")
     found = as_json(case, case.run("compare", path, case.sheet.path, "--json", "-q"))
     for column in [] if found is None else found["columns"]:
         share = column["probability"]
@@ -383,7 +415,7 @@ def compare(case: Case, path: Path, post: Any) -> None:
 
 
 QUESTIONS: tuple[Callable[[Case, Path, Any], None], ...] = (
-    *(query, query, dependence, sample, impute, predict, outliers, report, tree, compare),
+    *(query, query, dependence, sample, impute, predict, outliers, report, tree, compare, seldom, written, mistakes),
 )
 
 
