@@ -215,6 +215,20 @@ def _close_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return np.flatnonzero(occurs) + lo, number[whole]
 
 
+def name_among(name: str, names: Collection[str]) -> str:
+    """Return a name as others spell it, who may have other spaces around it; as it is where none, or several, do.
+
+    Examples
+    --------
+    >>> name_among("size", [" size", "age"]), name_among("size", ["size", "size "]), name_among("size", ["age"])
+    (' size', 'size', 'size')
+    """
+    if name in names:
+        return name
+    alike = [other for other in names if other.strip() == name.strip()]
+    return alike[0] if len(alike) == 1 else name
+
+
 def distinct_names(names: Sequence[str]) -> list[str]:
     """Return names of columns made distinct: the second ``a`` is ``a_2``.
 

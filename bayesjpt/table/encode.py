@@ -42,6 +42,8 @@ OUTSIDE = ("error", "missing")
 def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -> list[Cells | None]:
     """Return the cells of each column of a schema, None where new rows do not have it.
 
+    Spaces around a name tell no columns apart: some kinds of files keep them, others do not.
+
     Columns that the schema does not know are an error, or are ignored with a warning where `ignore_new`.
 
     Raises
@@ -51,6 +53,11 @@ def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -
     """
     ignored = {column.name for column in schema.set_aside}
     by_name = {cells.name: cells for cells in table}
+    known = [*schema.names, *ignored]
+    for name in [name for name in by_name if name not in known]:
+        as_known = cells_of.name_among(name, known)
+        if as_known not in by_name:
+            by_name[as_known] = by_name.pop(name)
     new = [name for name in by_name if name not in ignored and name not in schema.names]
     if new and not ignore_new:
         raise SchemaError(

@@ -19,7 +19,7 @@ from bayesjpt.table.frames import text_cells
 from bayesjpt.table.iso_dates import written_as
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
-from bayesjpt.table.write import texts, typed, write_arrow
+from bayesjpt.table.write import named_as, texts, typed, write_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +55,7 @@ def write_filled_stored(stored: pa.Table, filled: Table, observed: np.ndarray, p
     from bayesjpt.table.frames import frame_cells
 
     names = [cells.name for cells in frame_cells(stored.schema.empty_table())]
+    filled = named_as(filled, names)
     position_of = {name: position for position, name in enumerate(filled.names)}
     fields, columns, changed = [], [], set()
     frame = typed(filled)

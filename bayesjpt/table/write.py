@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,7 @@ def write_filled(
 
 def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -> tuple[list[str], list[list[str]]]:
     """Return names and columns of texts, as `write_filled` writes them."""
+    filled = named_as(filled, [cells.name for cells in read])
     made = dict(zip(filled.names, zip(filled.schema, filled.values, ~observed, strict=True), strict=True))
     names, columns = [], []
     for cells in (cells_of.with_tokens(one, one.tokens) for one in read):  # NA stays where nothing is filled in
@@ -139,11 +141,22 @@ def spelled_filled(read: Sequence[Cells], filled: Table, observed: np.ndarray) -
     return names, columns
 
 
+def named_as(filled: Table, names: Sequence[str]) -> Table:
+    """Return a table whose columns have the names of a file, where these have other spaces around them."""
+    known = filled.names
+    spelled = {cells_of.name_among(name, known): name for name in names if name not in known}
+    columns = [
+        replace(column, name=spelled.get(column.name, column.name) if column.name not in names else column.name)
+        for column in filled.schema
+    ]
+    return filled.with_schema(replace(filled.schema, columns=tuple(columns)))
+
+
 def _write_filled_arrow(read: Sequence[Cells], filled: Table, path: str | Path) -> None:
     """Write completed columns with their types, others as texts, in the order in which they were read."""
     import pyarrow as pa
 
-    frame = typed(filled)
+    frame = typed(named_as(filled, [cells.name for cells in read]))
     columns = {}
     for cells in read:
         if cells.name in frame.column_names:

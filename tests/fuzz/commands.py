@@ -96,7 +96,8 @@ class Case:
         self.counts[f"{done.arguments[0]} answered"] += 1
         # chains that stand still at different points have an infinite R-hat
         said = done.out.replace("R-hat up to inf", "") if done.arguments[0] != "schema" else ""  # supports may be
-        if not self.said_no_number and (found := _NO_NUMBER.search(said)):
+        asked_for = self.said_no_number or any(map(_NO_NUMBER.search, done.arguments))
+        if not asked_for and (found := _NO_NUMBER.search(said)):
             self.found(f"{where}: {found[0]} in {said[max(0, found.start() - 60) : found.end() + 20]!r}")
         return done
 

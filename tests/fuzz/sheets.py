@@ -275,8 +275,6 @@ def make_sheet(folder: Path, rng: Rng) -> Sheet:
     """Write a file into a folder."""
     names, rows = make_rows(rng)
     typed = rng.random() < 0.15 and len(set(names)) == len(names) and all(names)
-    # of these files, and of no others, spaces around a name belong to it
-    names = [name.strip() for name in names] if typed else names
     if typed and rng.random() < 0.4:
         path, about = _write_json(folder, names, rows, rng)
         return Sheet(path, names, rows, about)

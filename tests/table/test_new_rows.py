@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
+from bayesjpt.table.read import read_cells
 from bayesjpt.table.schema import Schema
-from bayesjpt.table.table import as_table
+from bayesjpt.table.table import as_table, read_table
+from bayesjpt.table.write import write_filled
 
 
 @pytest.fixture
@@ -230,3 +232,35 @@ def test_a_cell_that_is_no_date_is_answered_with_how_the_column_writes_them():
     table = as_table({"day": [f"{day}.03.2024" for day in range(10, 28)] * 3})
     with pytest.raises(SchemaError, match=r"expected dates such as 10\.03\.2024, as in training"):
         as_table({"day": ["March 15th"]}, schema=table.schema)
+
+
+def test_spaces_around_names_tell_no_columns_apart(tmp_path):
+    """Frames, and so parquet, keep those behind the commas of their text file, which is read without them."""
+    frame = pd.DataFrame({"a": [1.5, 2.5, np.nan, 4.25], " b": ["x", "y", "x", None], "id ": ["p", "q", "r", "s"]})
+    schema = as_table(frame, kinds={"id ": "excluded"}).schema
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    known = as_table(frame, schema=schema)
+    for name in ("rows.csv", "rows.parquet"):
+        rows = read_table(tmp_path / name, schema=schema)
+        assert np.array_equal(rows.values, known.values)
+        assert np.array_equal(rows.observed, known.observed)
+
+
+def test_a_column_of_the_very_name_is_the_one(tmp_path):
+    schema = as_table(pd.DataFrame({"a": [1.5, 2.5, 3.25]})).schema
+    rows = pd.DataFrame({"a ": [7.0], "a": [2.0]})
+    with pytest.raises(SchemaError, match="a column 'a ' that training did not show"):
+        as_table(rows, schema=schema)
+
+
+def test_gaps_are_filled_under_the_names_of_the_file(tmp_path):
+    schema = as_table(pd.DataFrame({"a": [1.5, 2.5, 3.25], " b": ["x", "y", "x"]})).schema
+    (tmp_path / "rows.csv").write_text("b,a,more\n,1.5,u\ny,,v\n")
+    rows = pd.DataFrame({" b": ["x", "y"], "a": [1.5, 2.5]})
+    filled, observed = as_table(rows, schema=schema), np.array([[True, False], [False, True]])
+    cells = read_cells(tmp_path / "rows.csv", as_written=True)[0]
+    write_filled(cells, filled, observed, tmp_path / "filled.csv")
+    assert (tmp_path / "filled.csv").read_text() == "b,a,more\nx,1.5,u\ny,2.5,v\n"
+    write_filled(cells, filled, observed, tmp_path / "filled.parquet")
+    assert pd.read_parquet(tmp_path / "filled.parquet").columns.tolist() == ["b", "a", "more"]
