@@ -48,7 +48,7 @@ def holds_names(first: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
         if not below or name in MISSING:
             continue
         if is_value(below):
-            if not is_value([name]):
+            if not is_value([*below, name]):  # not by itself: the 19 of Feb-19 may be a day or a year
                 return True
             alike += 1
             value = cells_of.number_of_text(name)

@@ -34,7 +34,7 @@ from tests.fuzz.sheets import Sheet, make_sheet
 
 WIDTH = 80
 LONGEST = 400
-"""Characters of an error."""
+"""Characters of an error, the event below it aside."""
 ROUNDING = 1e-9
 FEW = ["--draws", "6", "--tune", "2", "--cores", "1", "--seed", "1"]
 LEARNERS = ("mspn", "mspn", "mspn", "jpt", "cutset", "wmispn", "tree_mixture", "hclt")
@@ -87,8 +87,9 @@ class Case:
         if done.status == 2:
             error = done.err.strip("\n")
             error = error if "^" in error else error.rpartition("\n")[2]
-            if done.out or not error.startswith("bayesjpt: ") or len(error) > LONGEST:
-                self.found(f"{where}: an error of {len(error)} characters after {done.out!r}: {error}")
+            n = len(error.partition("\n")[0])
+            if done.out or not error.startswith("bayesjpt: ") or n > LONGEST:
+                self.found(f"{where}: an error of {n} characters after {done.out!r}: {error}")
             self.counts[f"{done.arguments[0]} refused: {in_general(error)}"] += 1
             if not may_refuse:
                 self.found(f"{where}: refused: {error}")

@@ -68,3 +68,11 @@ def test_questions_and_import_keys_of_a_survey_are_no_rows(tmp_path):
 
 def test_names_that_repeat_are_no_row_where_they_do_not_stand_below():
     assert holds_names(3 * ["2019"] + 3 * ["2021"], [["1.5", "2.5", "3", "4", "", "7"], ["2", "3", "4", "5", "8", "9"]])
+
+
+def test_a_cell_is_a_value_where_it_is_one_among_those_below():
+    months = [
+        [f"{month}-{year}", f"{k}.5"] for year in (18, 19) for k, month in enumerate(("Jan", "Apr", "Jul", "Sep"))
+    ]
+    assert not holds_names(["Feb-19", "7"], months)  # the 19 may be a day, too
+    assert holds_names(["2019-01-01", "2019-02-01"], [["1.5", "2"], ["3.5", "4"]])
