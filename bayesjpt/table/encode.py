@@ -29,7 +29,7 @@ from bayesjpt.table.schema import Column, Schema, closest
 from bayesjpt.table.unreadable import Unreadable, new_cells_without_unreadable, unreadable_text
 from bayesjpt.table.written_dates import COUNTED, DateNotation
 from bayesjpt.table.written_durations import DurationNotation
-from bayesjpt.table.written_numbers import is_currency
+from bayesjpt.table.written_numbers import is_currency, number_readings
 from bayesjpt.table.yes_no import same_answer
 
 UNSEEN = ("other", "error", "missing")
@@ -102,7 +102,7 @@ def encode(
         if cells is None:
             values[position] = filler(column)
             continue
-        if column.dtype in ("number", "datetime"):
+        if column.dtype in ("number", "datetime") or _are_numbers(column.labels):
             cells, dropped = without_tokens(cells, alone=True)
             tokens += [(token, column.name) for token in dropped]
         if column.base == "category":
@@ -130,6 +130,11 @@ def encode(
     if beyond:
         warn(f"values that training did not show: {'; '.join(beyond)}")
     return values, observed, unknown
+
+
+def _are_numbers(labels: Sequence[str]) -> bool:
+    """Return whether labels are amounts such as $0 and $1, beside which training took words for missing."""
+    return bool(labels) and cells_of.NO_NUMBER_TOKENS.isdisjoint(labels) and number_readings(labels) is not None
 
 
 def filler(column: Column) -> float:

@@ -264,3 +264,16 @@ def test_gaps_are_filled_under_the_names_of_the_file(tmp_path):
     assert (tmp_path / "filled.csv").read_text() == "b,a,more\nx,1.5,u\ny,2.5,v\n"
     write_filled(cells, filled, observed, tmp_path / "filled.parquet")
     assert pd.read_parquet(tmp_path / "filled.parquet").columns.tolist() == ["b", "a", "more"]
+
+
+@pytest.mark.parametrize("token", ["None", "unknown", "-"])
+def test_words_for_missing_among_labels_that_are_amounts_are_missing_in_new_rows(token):
+    frame = pd.DataFrame({"paid": ["$0", token, "$1", "$0"] * 10, "x": np.arange(40) / 7})
+    with pytest.warns(BayesjptWarning, match="read as missing among numbers"):
+        table = as_table(frame)
+    assert table.schema.columns[0].labels == ("$0", "$1")
+    with pytest.warns(BayesjptWarning, match=f"read as missing: '{token}' in column 'paid'"):
+        again = as_table(frame, schema=table.schema)
+    assert np.array_equal(again.observed, table.observed)
+    with pytest.warns(BayesjptWarning, match="labels not seen in training"):
+        assert as_table(pd.DataFrame({"paid": ["$7"]}), schema=table.schema).values[0, 0] == 2.0
