@@ -374,6 +374,17 @@ def _rows(case: Case, post: Any) -> Any:
     return _read(case.sheet.path, post)
 
 
+def read_again(case: Case, post: Any) -> None:
+    """Check that the rows of a fit are the same under its schema as they were when it was decided."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trained = bj.read_table(case.sheet.path)
+    again = _rows(case, post)
+    if not np.array_equal(trained.observed, again.observed) or not np.array_equal(trained.values, again.values):
+        place = np.argwhere((trained.observed != again.observed) | (trained.values != again.values))[0]
+        case.found(f"column {post.schema.names[place[0]]!r}, row {place[1] + 1}: read otherwise under the fit's schema")
+
+
 def outliers(case: Case, path: Path, post: Any) -> None:
     options = ["--training"] if case.rng.random() < 0.1 else []
     told = case.run("outliers", path, case.sheet.path, *options)
@@ -444,6 +455,7 @@ def run_case(folder: Path, seed: int, number: int) -> Case:
         if path is None:
             return case
         post = bj.load(path)
+        read_again(case, post)
         for question in QUESTIONS:
             question(case, path, post)
         if rng.random() < 0.25:
