@@ -48,6 +48,7 @@ ALLOWED = {
     "defaults_experts": set(),
     "replace_file": set(),
     "user_paths": set(),
+    "listed_names": set(),
     "numerics": {"numpy", "numba", "llvmlite"},  # calls by address: docs/decisions/compiled_code.md
     "families": {"numpy", "numba", "scipy"},  # starts of splines: spline_start.py
     "table": {"numpy", "narwhals", "pyarrow", "python_calamine", "scipy"},  # tails of favourite values: heaps.py
