@@ -20,7 +20,7 @@ from bayesjpt.announced import FIRST_TIME, announced
 from bayesjpt.cli_export import Output, check_output, write_records
 from bayesjpt.cli_reading import TableReader, reads_table
 from bayesjpt.cli_text import explained_text, names_of, of_saved_fit, outliers_text, pairs_text
-from bayesjpt.errors import BayesjptError, FitFileError, QueryError
+from bayesjpt.errors import BayesjptError, FitFileError, QueryError, counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -208,7 +208,7 @@ def impute(
         filled = impute_mean(some_draws(post, draws)[1], rows).table if mean else impute(post, rows, rng=_rng(seed))[0]
     _write_filled(reader, table, filled, rows.observed, output)
     if output is not None:
-        typer.echo(f"Wrote {output}: {rows.n_missing} cells filled in", err=True)
+        typer.echo(f"Wrote {output}: {counted(rows.n_missing, 'cell')} filled in", err=True)
     _tell_stability(post)
 
 

@@ -117,10 +117,10 @@ def test_extreme_scales_are_no_mistake(scale, tmp_path, capfd):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--kind", "x=integer"], ["kinds asks for 'integer'", "'x' holds 'many' in row 7"]),
-        (["--kind", "x=real"], ["kinds asks for 'real'", "'x' holds 'many' in row 7"]),
+        (["--kind", "x=integer"], ["the kind asks for 'integer'", "'x' holds 'many' in row 7"]),
+        (["--kind", "x=real"], ["the kind asks for 'real'", "'x' holds 'many' in row 7"]),
         (["--kind", "many=category"], ["'many' has 1001 labels", "at most 1000", "an identifier or a text"]),
-        (["--kind", "z=real"], ["kinds names a column 'z' that the table does not have", "'x', 'many'"]),
+        (["--kind", "z=real"], ["a kind for column 'z', which the table does not have", "'x', 'many'"]),
         (
             ["--kind", "x=real", "--kind", "x=excluded"],
             ["--kind x=real and --kind x=excluded", "one kind of each column"],

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Protocol
 
+from bayesjpt.errors import counted
 from bayesjpt.report.summary import WIDTH, clipped, display_width
 
 _HEADERS = ("column", "differs", "by", "how")
@@ -122,7 +123,7 @@ def _remarks(comparison: Answer) -> list[str]:
 def _headline(comparison: Answer) -> str:
     first, second = comparison.names
     rows = f"{comparison.n_row[0]:,} and {comparison.n_row[1]:,} rows"
-    return f"{first} and {second}: {rows}, {len(comparison.columns)} columns compared"
+    return f"{first} and {second}: {rows}, {counted(len(comparison.columns), 'column')} compared"
 
 
 def _verdict(comparison: Answer) -> str:

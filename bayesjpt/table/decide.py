@@ -41,7 +41,7 @@ def overrides_of_kinds(kinds: Mapping[str, str] | None, names: Sequence[str]) ->
     }
     for name, kind in kinds.items():
         if name not in names:
-            raise SchemaError(f"kinds names a column {name!r} that the table does not have", closest(str(name), names))
+            raise SchemaError(f"a kind for column {name!r}, which the table does not have", closest(str(name), names))
         if kind not in (*KINDS, *LABEL_KINDS):
             expected = f"one of {', '.join((*KINDS, *LABEL_KINDS))}"
             raise SchemaError(f"kind {kind!r} of column {name!r} is unknown", expected)

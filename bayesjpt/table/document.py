@@ -131,7 +131,15 @@ def read_schema(path: str | Path) -> SchemaDocument:
     except FileNotFoundError:
         raise SchemaError(f"no file {str(path)!r}") from None
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        content = path.read_bytes()
+        if content.startswith(b"\x89HDF"):
+            raise SchemaError(
+                f"{path.name!r} is an HDF5 file, such as a saved fit",
+                "a schema document",
+                "Write that of the fit: bj.load(path).schema.write('schema.toml').",
+                command="Write one: bayesjpt schema TABLE -o schema.toml.",
+            ) from None
+        line = content[: error.start].count(b"\n") + 1
         raise SchemaError(f"line {line} of {path.name!r} is not UTF-8 text", None, "Save it with UTF-8.") from None
     except OSError as error:
         raise SchemaError(f"file {path.name!r} cannot be read: {error.strerror}") from None

@@ -59,9 +59,9 @@ class Override:
         return self.source or "kinds"
 
     def at(self, key: str) -> str:
-        """Return where a key stands, for an error: ``line 12 of 'schema.toml'``, or ``kinds``."""
+        """Return where a key stands, for an error: ``line 12 of 'schema.toml'``, or ``the kind``."""
         if not self.source:
-            return "kinds"
+            return "the kind"
         return f"line {self.lines.get(key, self.lines.get('column', 1))} of {self.source!r}"
 
     def remedy(self, name: str, base: str) -> str:

@@ -464,11 +464,12 @@ def test_windows_line_ends_and_byte_order_mark_are_read(tmp_path):
         read_schema(path)
 
 
-def test_document_that_is_not_utf8_names_the_line(tmp_path):
+def test_document_that_is_not_utf8_names_the_line_and_a_saved_fit_is_told_as_such(tmp_path):
     path = tmp_path / "schema.toml"
-    path.write_bytes('[column.x]\nbase = "real"\n# Müller'.encode("latin-1"))
-    with pytest.raises(SchemaError, match=r"line 3 of 'schema\.toml' is not UTF-8"):
-        read_schema(path)
+    for content, found in (('[column.x]\nbase = "real"\n# Müller'.encode("latin-1"), "line 3"), (b"\x89HDF", "HDF5")):
+        path.write_bytes(content)
+        with pytest.raises(SchemaError, match=found):
+            read_schema(path)
 
 
 def test_missing_document_and_folder_are_refused(tmp_path):
