@@ -174,7 +174,7 @@ def log_beta_tails(a, b, x, y):
         return -np.inf, 0.0
     if y <= 0.0:
         return 0.0, -np.inf
-    # on the near side of the bulk the lower tail is the small one
+    # on the near side of the bulk the lower tail is the small one, unless a is tiny
     if y * (a + 1.0) >= x * (b + 1.0):
         if a < _SERIES_BELOW:
             return _series_tails(a, b, x)
