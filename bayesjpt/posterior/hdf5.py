@@ -11,6 +11,7 @@ import json
 import mmap
 import struct
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -51,8 +52,11 @@ class SafeFile:
         import h5py
 
         _check_heaps(path)
-        # a file that is being replaced is whole, though its writer holds a lock for a moment
-        self._file = h5py.File(path, "r", locking=False)
+        # HDF5 neither asks for a lock nor minds how else the process has a file open that Python reads; one that is
+        # being replaced is whole, though its writer holds a lock for a moment
+        with ExitStack() as opened:
+            self._file = h5py.File(opened.enter_context(path.open("rb")), "r")
+            self._opened = opened.pop_all()
         self._n_byte = path.stat().st_size
         self._n_read = 0
         self._checked: dict[str, h5py.Dataset] = {}
@@ -64,6 +68,7 @@ class SafeFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+        self._opened.close()
 
     def has(self, path: str) -> bool:
         """Return whether there is something of a path, under links of the usual kind.

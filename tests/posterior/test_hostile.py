@@ -6,6 +6,7 @@ import fcntl
 import shutil
 from pathlib import Path
 
+import arviz as az
 import h5py
 import numpy as np
 import pytest
@@ -176,6 +177,11 @@ def test_a_fit_is_opened_while_its_writer_holds_the_lock(saved):
     with saved.open("rb+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert bj.load(saved).n_draw > 0
+
+
+def test_a_fit_is_read_while_arviz_has_it_open(saved):
+    with az.from_netcdf(saved) as tree:  # arrays are read when they are asked for
+        assert bj.load(saved).n_draw == tree["posterior"].sizes["draw"]
 
 
 def test_no_memory_is_an_error_of_ours(saved, monkeypatch):
