@@ -31,6 +31,7 @@ from bayesjpt.model.gaps import check_gaps_of
 from bayesjpt.model.priors import weight_variable
 from bayesjpt.model.segments import SMALLEST_WEIGHT
 from bayesjpt.numerics.jit import source_version
+from bayesjpt.table.row_labels import written_label
 
 GROUP = "group"
 """What stands, after the block's name, before names of variables that each group has, and for the dim of groups."""
@@ -119,7 +120,8 @@ def group_weights(name: str, layout: Layout, shared: dict, groups: Groups, kappa
     model = pm.modelcontext(None)
     full = model.name_for(name)
     labels = groups.labels
-    model.add_coord(f"{full}_{GROUP}", list(labels) if labels.dtype.kind in "mM" else labels.tolist())
+    named = list(labels) if labels.dtype.kind in "mM" else [written_label(label) for label in labels.tolist()]
+    model.add_coord(f"{full}_{GROUP}", named)
     out = {}
     for variable in kinds:
         concentration = kappa * pt.broadcast_to(shared[variable.name], (groups.labels.size, variable.edges.size))

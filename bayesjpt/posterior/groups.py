@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesjpt.errors import ModelError
+from bayesjpt.table.row_labels import written_label
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -60,7 +61,7 @@ def of_group(idata: xr.DataTree, group: Any, name: str | None = None) -> xr.Data
 def _labels(values: np.ndarray, group: Any) -> tuple[list[Any], Any]:
     """Return the labels of groups as users write them, and the one that is asked for in the same spelling."""
     if values.dtype.kind != "M":
-        return values.tolist(), group
+        return values.tolist(), written_label(group)
     try:
         wanted = str(np.datetime64(group).astype("datetime64[us]"))
     except (ValueError, TypeError):  # no date: no group is called so

@@ -1,7 +1,8 @@
-"""Labels of the rows of frames of pandas, which answers about rows keep."""
+"""Labels of rows and of their groups, which answers keep."""
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -22,3 +23,9 @@ def row_labels(frame: Any) -> np.ndarray | None:
         return labels
     joined = [", ".join(map(str, label)) if isinstance(label, tuple | list) else str(label) for label in labels]
     return np.array(joined, object)
+
+
+def written_label(label: Any) -> Any:
+    """Return a label as a coordinate of draws has it: what netCDF has no type for is text, such as months and days."""
+    kept = str | bytes | int | float | np.generic | datetime.datetime | datetime.timedelta
+    return label if isinstance(label, kept) and getattr(label, "tzinfo", None) is None else str(label)

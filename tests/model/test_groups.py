@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 
 import numpy as np
@@ -286,3 +287,26 @@ def test_levels_of_a_categorical_without_rows_are_no_groups(case):
     group = pd.Categorical(["u", "v"] * 7, categories=["v", "never", "u"])
     model = bj.build_model(circuit, table, transforms=True, group=group)
     assert model.coords["x_group"] == ("u", "v")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.period_range("2024-01", periods=2, freq="M"),
+        pd.IntervalIndex.from_breaks([0.0, 1.0, 2.5]),
+        pd.to_datetime(["2024-03-30", "2024-04-01"]).tz_localize("Europe/Berlin"),
+        [datetime.date(2024, 1, 31), datetime.date(2024, 2, 1)],
+    ],
+    ids=["months", "intervals", "moments in a zone", "days"],
+)
+def test_draws_of_groups_with_any_labels_are_written_and_asked(labels, case, tmp_path):
+    table, circuit, _ = case
+    group = np.tile(np.array(list(labels), object), 7)
+    with bj.build_model(circuit, table, group=group) as model:
+        idata = pm.sample(draws=2, tune=1, chains=1, cores=1, random_seed=1, **QUICK)
+    assert model.coords["x_group"] == tuple(map(str, labels))
+    idata.to_netcdf(tmp_path / "idata.nc")
+    with xr.open_datatree(tmp_path / "idata.nc") as read:
+        for label in (labels[1], str(labels[1])):
+            weight = bj.Posterior.from_idata(read, group=label).params.log_weight
+            np.testing.assert_array_equal(weight, bj.Posterior.from_idata(idata, model, group=label).params.log_weight)
