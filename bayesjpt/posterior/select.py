@@ -29,8 +29,9 @@ def select_column(idata: xr.DataTree, column: str, *, name: str | None = None, m
     -------
     xarray.DataTree
         Groups ``observed_data`` and, where `idata` has them, ``posterior_predictive``, ``prior_predictive``,
-        ``log_likelihood`` and ``posterior``. Each but the last holds one variable of the column's name. Rows whose cell
-        is missing are left out; counts and labels (as codes) are whole numbers.
+        ``log_likelihood`` and ``posterior``. Each but the last holds one variable of the column's name, with ``_`` for
+        ``/``, which parts groups there, and the block's name before ``chain``, ``draw`` and ``<block>_obs_id``, which
+        are axes. Rows whose cell is missing are left out; counts and labels (as codes) are whole numbers.
 
     Raises
     ------
@@ -75,12 +76,15 @@ def select_column(idata: xr.DataTree, column: str, *, name: str | None = None, m
             parts[group] = predicted.isel({feature: at, **rows}, drop=True)
     whole = all(bool((part == np.floor(part)).all()) for part in parts.values())
     labels = _labels(model, name, column)
+    variable = column.replace("/", "_")
+    if variable in ("chain", "draw", obs_id):
+        variable = f"{name}_{variable}"
     groups = {}
     for group, part in parts.items():
-        typed = part.astype(np.int64 if whole else np.float64).rename(column)
-        groups[group] = xr.Dataset({column: typed.assign_attrs(labels)})
+        typed = part.astype(np.int64 if whole else np.float64).rename(variable)
+        groups[group] = xr.Dataset({variable: typed.assign_attrs(labels)})
     if "log_likelihood" in idata.children and name in idata["log_likelihood"]:
-        groups["log_likelihood"] = xr.Dataset({column: idata["log_likelihood"][name].isel(rows).rename(column)})
+        groups["log_likelihood"] = xr.Dataset({variable: idata["log_likelihood"][name].isel(rows).rename(variable)})
     if "posterior" in idata.children:
         groups["posterior"] = idata["posterior"].to_dataset()
     return xr.DataTree.from_dict(groups)

@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
+import xarray as xr
 
 import bayesjpt as bj
 from bayesjpt.errors import ModelError
@@ -52,6 +53,21 @@ def test_groups_hold_the_observed_cells_of_the_column(position, predicted):
     )
     assert found["posterior_predictive"][column].dims == ("chain", "draw", "x_obs_id")
     assert not shown.all()
+
+
+@pytest.mark.parametrize(
+    ("column", "variable"), [("l/100 km", "l_100 km"), ("draw", "x_draw"), ("x_obs_id", "x_x_obs_id")]
+)
+def test_a_column_called_like_a_path_or_an_axis_has_another_name(column, variable, predicted):
+    name, names = predicted.table.names[0], list(predicted.table.names)
+    groups = {group: part.to_dataset() for group, part in predicted.idata.children.items()}
+    features = {"x_feature": [column, *names[1:]]}
+    renamed = xr.DataTree.from_dict(
+        {group: part.assign_coords(features) if "x_feature" in part else part for group, part in groups.items()}
+    )
+    expected, found = bj.select_column(predicted.idata, name), bj.select_column(renamed, column)
+    for group in ("observed_data", "posterior_predictive", "log_likelihood"):
+        assert found[group].to_dataset().identical(expected[group].to_dataset().rename({name: variable}))
 
 
 def test_counts_and_labels_are_whole_numbers_and_reals_are_not(predicted):
