@@ -31,6 +31,7 @@ from bayesjpt.model.blocks import check_name
 from bayesjpt.model.cell_density import CellDensity
 from bayesjpt.model.distributions import apply_rv
 from bayesjpt.numerics.jit import source_version
+from bayesjpt.table.table import as_table
 
 if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
@@ -289,7 +290,8 @@ class CircuitPrior:
         Draws of the posterior that are averaged, evenly spread over chains and structures.
     **options
         As every PyMC distribution takes them, such as ``observed=`` or ``default_transform=None``; but for dims and
-        shape, which follow from `n`.
+        shape, which follow from `n`. Of an observed frame columns are found by their names, in any order; of an array
+        they are in the order of z.
 
     Returns
     -------
@@ -300,7 +302,8 @@ class CircuitPrior:
     ------
     ModelError
         For a column of whole numbers or labels, or with atoms, which have no gradient: leave it out of `columns` and it
-        is summed out; for a likelihood whose density has no derivative here; for `n` or `max_draws` below 1.
+        is summed out; for a likelihood whose density has no derivative here; for `n` or `max_draws` below 1; for
+        observed rows of another number, or a frame of them that lacks a column.
     QueryError
         For a column that the posterior does not have.
 
@@ -342,10 +345,7 @@ class CircuitPrior:
         population, is_cells = _population_of(post, columns, max_draws)
         model = pm.modelcontext(None)
         check_name(model, name)
-        observed = options.get("observed")
-        # of data of the model, which may be set anew, PyMC compares shapes
-        if isinstance(observed, np.ndarray | Sequence) and np.ndim(observed) and np.shape(observed)[0] != n:
-            raise ModelError(f"{np.shape(observed)[0]} observed rows of {name!r}", f"n={n} of them")
+        options = options | _observed(name, options.get("observed"), population, n, is_cells)
         row, column = f"{model.name_for(name)}_row", f"{model.name_for(name)}_column"
         model.add_coord(row, np.arange(n))
         if is_cells:
@@ -365,6 +365,24 @@ class CircuitPrior:
         """Return the distribution of a row, or of the cells of one named column, without a name of its own."""
         population, is_cells = _population_of(post, columns, max_draws)
         return PriorCells.dist(population, **options) if is_cells else PriorRows.dist(population, **options)
+
+
+def _observed(name: str, observed: Any, population: Population, n: int, is_cells: bool) -> dict[str, Any]:
+    """Return the option ``observed`` where it has to change: columns of frames are found by their names."""
+    changed = {}
+    if hasattr(observed, "columns"):
+        names = population.schema.names
+        lacking = [column for column in names if column not in observed.columns]
+        if lacking:
+            raise ModelError(f"observed rows of {name!r} without the column {lacking[0]!r}", f"{', '.join(names)}")
+        table = as_table(observed[list(names)], schema=population.schema)
+        observed = np.where(table.observed, table.values, np.nan).T
+        observed = observed[:, 0] if is_cells else observed
+        changed = {"observed": observed}
+    # of data of the model, which may be set anew, PyMC compares shapes
+    if isinstance(observed, np.ndarray | Sequence) and np.ndim(observed) and np.shape(observed)[0] != n:
+        raise ModelError(f"{np.shape(observed)[0]} observed rows of {name!r}", f"n={n} of them")
+    return changed
 
 
 def _population_of(post: Posterior, columns: Sequence[str] | str | None, max_draws: int) -> tuple[Population, bool]:

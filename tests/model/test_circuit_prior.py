@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
@@ -321,3 +322,17 @@ def test_numbers_of_rows_and_draws_are_checked(arguments, match, post):
         bj.CircuitPrior.dist(post, ["nothing"])
     with pytest.raises(ModelError, match="type str"):
         bj.CircuitPrior.dist("fit.nc", ["real"])
+
+
+def test_columns_of_observed_frames_are_found_by_their_names(post, rng):
+    rows = pd.DataFrame(cells(rng), columns=REALS)
+    in_another_order = rows[REALS[::-1]].assign(more=1)
+    with pm.Model() as model:
+        bj.CircuitPrior("z", post, len(rows), columns=REALS, observed=in_another_order)
+        bj.CircuitPrior("one", post, len(rows), columns="positive", observed=in_another_order)
+        with pytest.raises(ModelError, match="without the column 'positive'"):
+            bj.CircuitPrior("y", post, len(rows), columns=REALS, observed=rows[["real", "other"]])
+        with pytest.raises(ModelError, match="3 observed rows of 'y'"):
+            bj.CircuitPrior("y", post, len(rows), columns=REALS, observed=rows.head(3))
+    np.testing.assert_array_equal(model.rvs_to_values[model["z"]].data, rows)
+    np.testing.assert_array_equal(model.rvs_to_values[model["one"]].data, rows["positive"])
