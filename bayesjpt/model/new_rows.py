@@ -33,7 +33,7 @@ def set_rows(model: pm.Model, frame: Any, *, name: str | None = None) -> Table:
     model : pm.Model
     frame : Table or data frame
         A frame is read under the block's schema: columns in any order, missing ones all missing, and columns that
-        training did not show ignored with a warning.
+        training did not show ignored with a warning, unless all are.
     name : str, optional
         Name of the block, where the model has several.
 

@@ -44,7 +44,8 @@ def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -
 
     Spaces around a name tell no columns apart: some kinds of files keep them, others do not.
 
-    Columns that the schema does not know are an error, or are ignored with a warning where `ignore_new`.
+    Columns that the schema does not know are an error, or are ignored with a warning where `ignore_new` and it knows
+    another: rows whose columns have other names, such as those of arrays, would have no cell at all.
 
     Raises
     ------
@@ -59,7 +60,8 @@ def align(table: Sequence[Cells], schema: Schema, *, ignore_new: bool = False) -
         if as_known not in by_name:
             by_name[as_known] = by_name.pop(name)
     new = [name for name in by_name if name not in ignored and name not in schema.names]
-    if new and not ignore_new:
+    none_known = len(new) == len(by_name) and len(schema) > 1  # of a single column, predictions have no evidence anyway
+    if new and (none_known or not ignore_new):
         raise SchemaError(
             f"the rows have a column {new[0]!r} that training did not show",
             closest(new[0], schema.names),

@@ -217,7 +217,8 @@ def read_table(
         With a Schema, what becomes of a label that training never showed: ``other`` (one warning), ``error`` or
         ``missing``.
     ignore_new : bool
-        With a Schema, whether columns that it does not know are ignored with a warning; otherwise they are an error.
+        With a Schema, whether columns that it does not know are ignored with a warning, unless it knows none of the
+        table; otherwise they are an error.
     other : bool
         Without a schema, whether each column of labels keeps a little probability for labels that these rows do not
         show. False closes the lists: an unseen label in new rows is an error, or missing.
@@ -277,7 +278,8 @@ def as_table(
     are. Dates and times become days since 1970-01-01 (UTC). Columns of arrays are named ``column_1`` and so on.
 
     With ``outside="missing"``, numbers that no likelihood of a Schema can give are missing, with a warning. With
-    `ignore_new`, columns that a Schema does not know are ignored with a warning; otherwise they are an error.
+    `ignore_new`, columns that a Schema does not know are ignored with a warning, unless it knows none of the table;
+    otherwise they are an error.
 
     Raises
     ------

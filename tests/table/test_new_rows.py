@@ -277,3 +277,9 @@ def test_words_for_missing_among_labels_that_are_amounts_are_missing_in_new_rows
     assert np.array_equal(again.observed, table.observed)
     with pytest.warns(BayesjptWarning, match="labels not seen in training"):
         assert as_table(pd.DataFrame({"paid": ["$7"]}), schema=table.schema).values[0, 0] == 2.0
+
+
+@pytest.mark.parametrize("rows", [np.zeros((3, 8)), pd.DataFrame({"Alcohol": [9.5], "taste": ["good"]})])
+def test_rows_of_which_no_column_is_known_are_refused(rows, schema):
+    with pytest.raises(SchemaError, match="that training did not show"):
+        as_table(rows, schema=schema, ignore_new=True)
