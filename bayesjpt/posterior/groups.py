@@ -42,9 +42,11 @@ def of_group(idata: xr.DataTree, group: Any, name: str | None = None) -> xr.Data
     blocks = sorted({full.removesuffix(end) for full in full_names for end in _OF_GROUPS if full.endswith(end)})
     if name is None and len(blocks) > 1:
         raise ModelError(f"blocks {', '.join(blocks)} with groups in these draws", "name= one of them")
-    name = name or (blocks[0] if blocks else None)
-    if name not in blocks:
+    if not blocks:
         raise ModelError(f"group={group!r} of draws without a block whose rows have groups", "no group")
+    name = name or blocks[0]
+    if name not in blocks:
+        raise ModelError(f"no block {name!r} whose rows have groups", f"one of {', '.join(blocks)}, or no group")
     dim = f"{name}_{_GROUP}"
     labels, wanted = _labels(draws[dim].to_numpy(), group)
     if wanted not in labels:

@@ -212,7 +212,7 @@ def test_a_posterior_of_one_group_has_its_weights(drawn):
 
 @pytest.mark.parametrize(
     ("arguments", "match"),
-    [({"group": "ES"}, "no group 'ES'.*'DE', 'FR', 'IT'"), ({"group": "FR", "name": "y"}, "without a block")],
+    [({"group": "ES"}, "no group 'ES'.*'DE', 'FR', 'IT'"), ({"group": "FR", "name": "y"}, "no block 'y'.*one of x")],
 )
 def test_unknown_groups_are_refused_by_name(arguments, match, drawn):
     with pytest.raises(ModelError, match=match):
