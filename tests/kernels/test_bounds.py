@@ -14,18 +14,16 @@ MANY_DRAWS = (
     "test_collapsed.py::test_a_scan_takes_the_paths_of_the_slow_twin",
 )
 """They take a third of the time for draws and points of quadratures; others of their files read the same arrays."""
-ELSEWHERE = ("test_remote.py", "test_cache.py")
-"""The same kernels over the same arrays once more, in other threads and processes."""
 OUT_OF_BOUNDS = "import numpy as np; from bayesjpt.kernels import rows; rows.add(np.ones(2), np.ones(9))"
 
 
 @needs_compiler
 @pytest.mark.slow
 def test_kernels_and_families_stay_within_bounds(tmp_path):
-    # on a warm cache the flag checks nothing, hence the empty one; some minutes
+    # on a warm cache the flag checks nothing, hence the empty one; about two minutes
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     planted = run_python(["-c", OUT_OF_BOUNDS], **checked)
     assert "IndexError" in planted.stderr
-    left_out = [f"--deselect=tests/kernels/{name}" for name in (*MANY_DRAWS, *ELSEWHERE)]
+    left_out = [f"--deselect=tests/kernels/{name}" for name in MANY_DRAWS]
     result = run_python(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *left_out, *BOUNDED], **checked)
     assert result.returncode == 0, result.stdout[-5000:]
