@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -94,21 +94,26 @@ def percent(share: float) -> str:
 def rounded(column: Column, ends: Sequence[float]) -> list[float]:
     """Return numbers without more digits than their differences need; infinite ones as they are."""
     step = _step(column, [x for x in ends if math.isfinite(x)] or [0.0])
-    return [_multiple(round(x / step), step) if math.isfinite(x) else x for x in ends]
+    return [_multiple(round, x, step) for x in ends]
 
 
 def rounded_outwards(column: Column, lo: float, hi: float) -> tuple[float, float]:
     """Return the ends of an interval that holds another one, without more digits than its length needs."""
     step = _step(column, [lo, hi])
     slack = 1e-9  # so that a number that has these digits already stays
-    return _multiple(math.floor(lo / step + slack), step), _multiple(math.ceil(hi / step - slack), step)
+    down, up = lambda n: math.floor(n + slack), lambda n: math.ceil(n - slack)
+    return _multiple(down, lo, step), _multiple(up, hi, step)
 
 
 def _step(column: Column, ends: Sequence[float]) -> float:
-    spread = max(ends) - min(ends)
-    step = 10.0 ** math.floor(math.log10(spread / 20.0)) if spread > 0.0 else column.resolution
-    return max(step, 1.0) if column.base == "integer" or (column.dtype == "datetime" and spread > 20.0) else step
+    part = max(ends) / 20.0 - min(ends) / 20.0  # apart, since a difference of numbers may be infinite
+    step = 10.0 ** math.floor(math.log10(part)) if part > 0.0 else column.resolution
+    return max(step, 1.0) if column.base == "integer" or (column.dtype == "datetime" and part > 1.0) else step
 
 
-def _multiple(n: int, step: float) -> float:
-    return round(n * step, max(0, -math.floor(math.log10(step)))) + 0.0
+def _multiple(to_whole: Callable[[float], int], x: float, step: float) -> float:
+    """Return x to a multiple of the step; as it is where it has no digits as fine, infinite among others."""
+    n = x / step
+    if not abs(n) < 1.0 / np.finfo(float).eps:
+        return x
+    return round(to_whole(n) * step, max(0, -math.floor(math.log10(step)))) + 0.0

@@ -87,23 +87,32 @@ def axes_of(post: Posterior, positions: Sequence[int], n_cell: int) -> list[Axis
         few = some_draws(post, _N_DRAW)[1]
         lo, hi = mean_quantiles(few, list(SHOWN_RANGE), [post.schema.names[position] for position in numbers])
         ends = {position: (float(lo[j]), float(hi[j])) for j, position in enumerate(numbers)}
-    return [_axis(post.schema.columns[position], position, ends.get(position), n_cell) for position in positions]
+    return [axis_of(post.schema.columns[position], position, ends.get(position), n_cell) for position in positions]
 
 
-def _axis(column: Column, position: int, ends: tuple[float, float] | None, n_cell: int) -> Axis:
+def axis_of(column: Column, position: int, ends: tuple[float, float] | None, n_cell: int) -> Axis:
+    """Return the axis of a column; that of numbers shows an interval in at most so many cells, or few more."""
     if ends is None:
         return Axis(column.name, position, column.code_names, np.empty(0), False, np.empty(0), ())
     lo, hi = ends
     whole = column.base == "integer"
     if whole:
-        first, last = math.floor(lo), math.ceil(hi)
-        step = max(1, math.ceil((last - first + 1) / n_cell))
-        edges = np.arange(first, last + step + 1, step) - 0.5
+        # half way between whole numbers is between floats only where these are dense, and so are sums of steps
+        unit = max(1, 2 * int(_gap(lo, hi)))
+        first, last = math.floor(lo) // unit * unit, math.ceil(hi)
+        step = -((first - last - 1) // (unit * n_cell)) * unit
+        edges = float(first) + float(step) * np.arange(1 - (first - last - 1) // step) - 0.5
     else:
         room = 0.02 * (hi - lo) or 10.0 * column.resolution
+        room = max(room, n_cell * _gap(lo, hi))  # each cell holds two floats at least
         edges = np.linspace(lo - room, hi + room, n_cell + 1)
     atoms = np.array([atom for atom in column.atoms if edges[0] <= atom < edges[-1]])
     return Axis(column.name, position, (), edges, whole, atoms, ticks_of(column, edges[0], edges[-1]))
+
+
+def _gap(lo: float, hi: float) -> float:
+    """Return how far the larger of two numbers is from the next float."""
+    return float(np.spacing(max(abs(lo), abs(hi))))
 
 
 def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -144,7 +153,9 @@ def cell_ends(axis: Axis) -> np.ndarray:
     if axis.labels:
         return np.repeat(np.arange(float(len(axis.labels)))[:, None], 2, axis=1)
     lo, hi = axis.edges[:-1], axis.edges[1:]
-    cells = np.column_stack([lo + 0.5, hi - 0.5] if axis.whole else [lo, np.nextafter(hi, -np.inf)])
+    below = np.nextafter(hi, -np.inf)
+    # large whole numbers have no halves between them
+    cells = np.column_stack([np.ceil(lo), np.minimum(np.ceil(hi) - 1.0, below)] if axis.whole else [lo, below])
     return np.concatenate([cells, np.repeat(axis.atoms[:, None], 2, axis=1)])
 
 
