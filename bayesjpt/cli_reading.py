@@ -156,7 +156,8 @@ class TableReader:
             raise BayesjptError(f"--{name.replace('_', '-')} with several files", "files that need none")
         if schema is not None:
             raise BayesjptError("--schema with several files", "--kind COLUMN=KIND")
-        return dataset(path, kinds=kinds, other=other, na=self.reading.na, executor=executor, progress=False, **given)
+        given |= {"na": self.reading.na, "limits": self._limits()}
+        return dataset(path, kinds=kinds, other=other, executor=executor, progress=False, **given)
 
     def rows(self, path: Path, schema: Schema) -> Table:
         """Return new rows under the schema of a fit; columns that it does not know are ignored with a warning."""

@@ -91,9 +91,10 @@ def test_mistakes_are_one_line(german, options, words, capfd):
     assert words in refused(capfd, "schema", german, *options)
 
 
-def test_a_compressed_file_may_be_allowed_to_hold_more(tmp_path, capfd, monkeypatch):
-    path = tmp_path / "t.csv.gz"
-    path.write_bytes(gzip.compress(b"x\n" + b"1.5\n2.5\n" * 9000))
+@pytest.mark.parametrize("place", ["t.csv.gz", "*.csv.gz"])
+def test_a_compressed_file_may_be_allowed_to_hold_more(place, tmp_path, capfd, monkeypatch):
+    path = tmp_path / place
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"x\n" + b"1.5\n2.5\n" * 9000))
     monkeypatch.setattr(ReadLimits, "expanded", lambda limits, n_byte: limits.expansion * n_byte)
     assert "Raise it with --expansion" in refused(capfd, "schema", path, "--expansion", "2")
     assert run(capfd, "schema", path, "--expansion", "2000")[0] == 0

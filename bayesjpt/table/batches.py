@@ -30,7 +30,9 @@ SUFFIXES = PARQUET + ARROW + TEXT
 BATCH_ROWS = 65_536
 """Rows read at once."""
 _TEXT_BYTES = 2**24
-"""Bytes of a text file that are parsed at once."""
+"""Bytes of a text file that are parsed at once, unless lines may be longer."""
+_MOST_TEXT_BYTES = 2**31 - 1
+"""What Arrow can parse at once."""
 _N_FIRST_BYTES = _TEXT_BYTES // 16
 """Bytes in which the names of its columns stand."""
 _HEAD_BYTES = 2**16
@@ -51,12 +53,15 @@ class Files:
         Of each column; of text files what all cells can be read as.
     n_rows : tuple of int
         Of each file.
+    limits : ReadLimits
+        Of text files.
     """
 
     paths: tuple[Path, ...]
     names: tuple[str, ...]
     kinds: tuple[Any, ...]
     n_rows: tuple[int, ...]
+    limits: ReadLimits
 
     @property
     def first_rows(self) -> list[int]:
@@ -85,7 +90,7 @@ class Files:
         path, n_row = self.paths[number], 0
         if not os.path.isfile(path):
             raise _vanished(path)
-        for batch in _guarded(path, dict(zip(self.names, self.kinds, strict=True))):
+        for batch in _guarded(path, dict(zip(self.names, self.kinds, strict=True)), self.limits):
             n_row += batch.num_rows
             for first in range(0, batch.num_rows, BATCH_ROWS):  # some writers make batches of all rows
                 yield batch.slice(first, BATCH_ROWS)
@@ -150,16 +155,21 @@ def is_several(path: str | Path) -> bool:
     return os.path.isdir(path) or (any(mark in str(path) for mark in "*?[") and not os.path.exists(path))
 
 
-def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn) -> Files:
+def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn, limits: ReadLimits | None = None) -> Files:
     """Return files, having made sure that they have the same columns of the same kinds; `run` looks at each.
+
+    Compressed text files hold as much as `limits` allow, and lines of text may be as long, or 16 MiB.
 
     Raises
     ------
     TableError
         As `find_files`; and for a file that cannot be read, or whose columns differ from the first file's, by name.
     """
+    limits = ReadLimits() if limits is None else limits
+    if not isinstance(limits, ReadLimits):
+        raise TableError(f"limits of type {type(limits).__name__}", "bj.ReadLimits(...)")
     found = find_files(paths)
-    columns, n_rows = zip(*run(_facts_of, [(path,) for path in found]), strict=True)
+    columns, n_rows = zip(*run(_facts_of, [(path, limits) for path in found]), strict=True)
     first = columns[0]
     for path, kind_of in zip(found[1:], columns[1:], strict=True):
         for name in [*first, *kind_of]:
@@ -169,14 +179,13 @@ def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn) -> 
                     f"file {where.name!r} has no column {name!r}, and {other.name!r} has",
                     "the same columns in each file",
                 )
-    _check_orders(found, first)
+    _check_orders(found, first, limits)
     kinds = {name: {path: kind_of[name] for path, kind_of in zip(found, columns, strict=True)} for name in first}
-    return Files(
-        found, tuple(first), tuple(_kind_in_all(name, by_file) for name, by_file in kinds.items()), tuple(n_rows)
-    )
+    in_all = tuple(_kind_in_all(name, by_file) for name, by_file in kinds.items())
+    return Files(found, tuple(first), in_all, tuple(n_rows), limits)
 
 
-def _check_orders(paths: Sequence[Path], kinds: dict[str, Any]) -> None:
+def _check_orders(paths: Sequence[Path], kinds: dict[str, Any], limits: ReadLimits) -> None:
     """Raise `TableError` where an ordered column declares its categories in several orders, by name."""
     import pyarrow as pa
 
@@ -185,7 +194,7 @@ def _check_orders(paths: Sequence[Path], kinds: dict[str, Any]) -> None:
             continue
         declared: dict[Path, list[Any]] = {}
         for path in paths:
-            batch = next(_guarded(path, {name: kind}), None)
+            batch = next(_guarded(path, {name: kind}, limits), None)
             declared |= {} if batch is None else {path: batch.column(0).dictionary.to_pylist()}
         longest = max(declared, key=lambda path: len(declared[path]), default=None)
         for path, labels in declared.items():
@@ -262,7 +271,7 @@ def _common(kinds: set[Any]) -> Any:
     return pa.float64() if known <= {pa.int64(), pa.float64()} else pa.string()
 
 
-def _facts_of(path: Path) -> tuple[dict[str, Any], int]:
+def _facts_of(path: Path, limits: ReadLimits) -> tuple[dict[str, Any], int]:
     """Return the type of each column of a file, and how many rows it has; a text file is read for it."""
     import pyarrow as pa
 
@@ -285,7 +294,7 @@ def _facts_of(path: Path) -> tuple[dict[str, Any], int]:
         return kinds, n_row
     found: dict[str, set[Any]] = {name: set() for name in _guarded_names(path)}
     n_row = 0
-    for batch in _guarded(path, {}):
+    for batch in _guarded(path, {}, limits):
         n_row += batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             found[name].add(_read_as(column))
@@ -342,8 +351,8 @@ def _arrow_file(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def _as_our_errors(path: Path) -> Iterator[None]:
-    """Make what is said of a bad file our error."""
+def _as_our_errors(path: Path, n_piece: int) -> Iterator[None]:
+    """Make what is said of a bad file our error; text is read in pieces of so many bytes."""
     import pyarrow as pa
 
     try:
@@ -352,7 +361,8 @@ def _as_our_errors(path: Path) -> Iterator[None]:
         raise TableError(f"file {path.name!r} cannot be read: {_line(error)}", "text in UTF-8") from error
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         if "straddl" in str(error):
-            raise _long_line(path, _TEXT_BYTES) from None
+            remedy = "Raise it with limits=bj.ReadLimits(line_bytes=...).", "Raise it with --line-bytes."
+            raise _long_line(path, n_piece, *remedy) from None
         found = f"file {path.name!r} cannot be read: {_line(error)}"
         if "UTF8" in str(error):
             remedy = "Save it as UTF-8; a file that is read by itself may have any encoding."
@@ -360,18 +370,20 @@ def _as_our_errors(path: Path) -> Iterator[None]:
         raise TableError(found) from error
 
 
-def _long_line(path: Path, most: int) -> TableError:
-    return TableError(
-        f"a line of {path.name!r} has more than {most} bytes",
-        "a table with line ends",
-        "Read it by itself where it is one: bj.read_table(path, limits=bj.ReadLimits(line_bytes=...)).",
-    )
+def _n_piece(limits: ReadLimits) -> int:
+    """Return the bytes of a text file that are parsed at once, of which a line cannot have more."""
+    return int(min(max(_TEXT_BYTES, limits.line_bytes), _MOST_TEXT_BYTES))
 
 
-def _guarded(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
+def _long_line(path: Path, most: int, remedy: str, command: str | None = None) -> TableError:
+    found = f"a line of {path.name!r} has more than {most} bytes"
+    return TableError(found, "a table with line ends", remedy, command=command)
+
+
+def _guarded(path: Path, kinds: dict[str, Any], limits: ReadLimits) -> Iterator[Any]:
     """Yield the batches of a file, of the columns and types given; what Arrow says of a bad one becomes our error."""
-    with _as_our_errors(path):
-        for batch in _batches(path, kinds):
+    with _as_our_errors(path, _n_piece(limits)):
+        for batch in _batches(path, kinds, limits):
             yield _of_kinds(batch, kinds) if kinds else batch
 
 
@@ -383,7 +395,7 @@ def _of_kinds(batch: Any, kinds: dict[str, Any]) -> Any:
     return pa.RecordBatch.from_arrays(columns, list(kinds))
 
 
-def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
+def _batches(path: Path, kinds: dict[str, Any], limits: ReadLimits) -> Iterator[Any]:
     """Yield the batches of a file: of a text file, with the types given and texts else."""
     if path.suffix.lower() in PARQUET:
         yield from _arrow_file(path).iter_batches(BATCH_ROWS, columns=list(kinds) or None)
@@ -400,7 +412,7 @@ def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
         types = {name: kinds.get(name.strip(), pa.null()) for name in written}
         types = {name: kind if kind in readable else pa.null() for name, kind in types.items()}
         options = (
-            csv.ReadOptions(block_size=_TEXT_BYTES, skip_rows=_n_above(path)),
+            csv.ReadOptions(block_size=_n_piece(limits), skip_rows=_n_above(path)),
             csv.ParseOptions(delimiter=_separator(path), newlines_in_values=True),
             csv.ConvertOptions(
                 column_types=types if kinds else dict.fromkeys(written, pa.string()),
@@ -408,21 +420,21 @@ def _batches(path: Path, kinds: dict[str, Any]) -> Iterator[Any]:
                 strings_can_be_null=True,
             ),
         )
-        with _text_file(path) as file:
+        with _text_file(path, limits) as file:
             for batch in csv.open_csv(file, *options):
                 yield pa.RecordBatch.from_arrays(batch.columns, [name.strip() for name in batch.schema.names])
 
 
 @contextlib.contextmanager
-def _text_file(path: Path) -> Iterator[Any]:
-    """Open a text file; a compressed one holds at most what one may hold that is read by itself."""
+def _text_file(path: Path, limits: ReadLimits) -> Iterator[Any]:
+    """Open a text file; a compressed one holds at most what limits allow."""
     import pyarrow as pa
 
     if not path.name.lower().endswith(".gz"):
         yield path
         return
     with gzip.open(path, "rb") as raw:
-        guarded = Guarded(raw, path, ReadLimits(), is_compressed=True)
+        guarded = Guarded(raw, path, limits, is_compressed=True)
         yield pa.PythonFile(io.BufferedReader(guarded, _N_FIRST_BYTES), "r")
 
 
@@ -465,10 +477,10 @@ def _names(path: Path) -> list[str]:
 
 
 def _guarded_names(path: Path) -> list[str]:
-    with _as_our_errors(path):
+    with _as_our_errors(path, _TEXT_BYTES):
         head = _head(path)
         if len(head) == _N_FIRST_BYTES and b"\n" not in head and b"\r" not in head:
-            raise _long_line(path, _N_FIRST_BYTES)
+            raise _long_line(path, _N_FIRST_BYTES, "Read it by itself where it is one: bj.read_table(path).")
         found = around_names(head[:_HEAD_BYTES], path.name)
         if found:
             raise TableError(

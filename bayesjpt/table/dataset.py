@@ -34,6 +34,7 @@ from bayesjpt.executors import Run, Submits, check_executor, run_by
 from bayesjpt.table.batches import Files, open_files
 from bayesjpt.table.encode import filler
 from bayesjpt.table.evidence import chosen_rows, decide_schema, error_in_whole, in_whole
+from bayesjpt.table.read import ReadLimits
 from bayesjpt.table.reading import ReadingOptions
 from bayesjpt.table.schema import Column, Schema
 from bayesjpt.table.table import Table, as_table
@@ -185,6 +186,7 @@ def dataset(
     folder: str | Path | None = None,
     kinds: Mapping[str, str] | None = None,
     other: bool = True,
+    limits: ReadLimits | None = None,
     executor: Submits | None = None,
     progress: bool = True,
     **reading: Unpack[ReadingOptions],
@@ -204,6 +206,9 @@ def dataset(
         As in `bayesjpt.as_table`.
     other : bool
         Whether lists of labels are open, as in `bayesjpt.as_table`. Closed lists hold the labels of all rows.
+    limits : ReadLimits, optional
+        What compressed text files may expand to, and how long lines of text may be; those up to 16 MiB are read in any
+        case.
     executor : optional
         An object with ``submit``, such as those of `concurrent.futures`: processes that read and arrange a file each,
         into a folder that all of them can write. No effect on the rows.
@@ -247,7 +252,7 @@ def dataset(
         raise TableError(f"{name}= of several files", "decimal, na or day_first", "Read a file by bj.read_table.")
     check_executor(executor)
     run = run_by(executor)
-    files = open_files(paths, run)
+    files = open_files(paths, run, limits)
     closed = {} if other else {"other": False}
     inputs = {"files": files.stamps(), "kinds": dict(kinds or {}), "reading": {k: str(v) for k, v in reading.items()}}
     inputs |= closed

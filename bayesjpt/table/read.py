@@ -169,8 +169,8 @@ class Guarded(io.RawIOBase):
             raise TableError(
                 f"{self._name!r} holds more than {int(self._most)} bytes, compressed",
                 f"at most {self._limits.expansion:g} times those of the file",
-                "Raise it with limits=bj.ReadLimits(expansion=...), in a data set by expanding the file.",
-                command="Raise it with --expansion, in a data set by expanding the file.",
+                "Raise it with limits=bj.ReadLimits(expansion=...).",
+                command="Raise it with --expansion.",
             )
         return n
 

@@ -234,13 +234,21 @@ def test_faults_of_a_file_are_told_by_its_name(tmp_path, name):
     assert all(word in str(caught.value) for word in [name, *words])
 
 
-@pytest.mark.parametrize("first", ["", "a,b\n1,x\n"])
-def test_a_line_without_an_end_is_told_with_what_reads_it(tmp_path, first, monkeypatch):
+@pytest.mark.parametrize(("first", "remedy"), [("", "read_table"), ("a,b\n1,x\n", "line_bytes")])
+def test_a_line_without_an_end_is_told_with_what_reads_it(tmp_path, first, remedy, monkeypatch):
     monkeypatch.setattr(batches, "_TEXT_BYTES", 1000)
     monkeypatch.setattr(batches, "_N_FIRST_BYTES", 500)
     (tmp_path / "a.csv").write_text(first + "x" * 3000)
-    with pytest.raises(TableError, match=r"a line of 'a.csv' has more than \d+ bytes.*read_table"):
-        bj.dataset(tmp_path)
+    with pytest.raises(TableError, match=rf"a line of 'a.csv' has more than \d+ bytes.*{remedy}"):
+        bj.dataset(tmp_path, limits=bj.ReadLimits(line_bytes=1000))
+
+
+def test_lines_are_as_long_as_limits_allow(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "_TEXT_BYTES", 1000)
+    long = "x" * 3000
+    (tmp_path / "a.csv").write_text("a,b\n" + "1,x\n2,y\n" * 30 + f"3,{long}\n" * 9)
+    rows = bj.dataset(tmp_path, limits=bj.ReadLimits(line_bytes=4000), kinds={"b": "nominal"}, progress=False)
+    assert rows.rows(68, 1).to_frame()["b"].tolist() == [long]
 
 
 @pytest.mark.parametrize("first", ["0.parquet", "9.parquet"])
@@ -460,5 +468,20 @@ def test_an_executor_that_is_shut_down_is_told(tmp_path):
 
 def test_a_compressed_file_of_a_data_set_holds_as_much_as_one_that_is_read_by_itself(tmp_path):
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + 2**22 * b"12345678,7654321\n"))
-    with pytest.raises(TableError, match=r"holds more than 67108864 bytes, compressed.*expanding the file"):
+    with pytest.raises(TableError, match=r"holds more than 67108864 bytes, compressed.*expansion="):
         bj.dataset(tmp_path / "t.csv.gz", progress=False)
+
+
+def test_a_compressed_file_of_a_data_set_expands_as_far_as_limits_allow(tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(
+        gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (k, k % 7) for k in range(2000)))
+    )
+    with pytest.raises(TableError, match="holds more than 1000 bytes, compressed"):
+        bj.dataset(tmp_path, limits=bj.ReadLimits(expansion=0.1, free_bytes=1000), progress=False)
+    assert bj.dataset(tmp_path, limits=bj.ReadLimits(expansion=10.0, free_bytes=1), progress=False).n_row == 2000
+
+
+def test_limits_of_another_type_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    with pytest.raises(TableError, match=r"limits of type dict; expected bj.ReadLimits"):
+        bj.dataset(tmp_path, limits={"line_bytes": 5})  # type: ignore
