@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import itertools
@@ -86,14 +87,52 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
             content, reading = _WIDE_GAP.sub(b" ", _EDGE.sub(b"", content)), replace(reading, sep=" ")
             warn(f"cells of {name!r} are read as apart by spaces")
         layout = _layout(content, name, reading)
-        if len(content) >= _LARGE_BYTES:
-            table = _by_arrow(content, layout, as_written)
-            if table is not None:
-                return _without_empty_end(table, layout, name), layout.separator
-        table = _by_csv(content, layout, name, reading.header is None)
-        return _without_empty_end(table, layout, name), layout.separator
     except csv.Error as error:
         raise TableError(f"file {name!r} cannot be read: {error}") from None
+    if reading.sep is not None and layout.has_header and len(layout.names) == 1:
+        _tell_of_another_separator(content, layout, name)
+    if len(content) >= _LARGE_BYTES:
+        table = _by_arrow(content, layout, as_written)
+        if table is not None:
+            return _without_empty_end(table, layout, name), layout.separator
+    try:
+        table = _by_csv(content, layout, name, reading.header is None)
+    except csv.Error as error:
+        raise _unreadable(content, layout, name, str(error)) from None
+    return _without_empty_end(table, layout, name), layout.separator
+
+
+def _tell_of_another_separator(content: bytes, layout: Layout, name: str) -> None:
+    """Warn of a table of one column by the separator given, whose lines another one cuts into as many cells each."""
+    head = list(itertools.islice(_lines(content, layout.start), _N_HEAD_LINES))
+    other = separator_of(name, head)
+    n_cell = {len(record) for record in _Head.of(head, other).records}
+    if len(head) > 1 and other != layout.separator and len(n_cell) == 1 and max(n_cell) > 1:
+        warn(f"{name!r} has one column by the separator {layout.separator!r}, and {max(n_cell)} by {other!r}")
+
+
+def _unreadable(content: bytes, layout: Layout, name: str, found: str) -> TableError:
+    """Return what is said of a text that a strict reader refused: where, and what there is to do."""
+    reader = csv.reader(_lines(content, layout.start), delimiter=layout.separator, strict=True)
+    first = n_line = content[: layout.start].count(b"\n")
+    with contextlib.suppress(csv.Error):
+        for _ in reader:
+            first = n_line + reader.line_num
+    failed, line = f"file {name!r} cannot be read", f"line {first + 1}"
+    if _OPEN in found:
+        return TableError(f"{failed}: quotes that open in {line} are not closed", "quotes around whole cells")
+    if _BEHIND in found:
+        return TableError(
+            f"{failed}: a cell of {line} goes on behind its quotes",
+            f"{layout.separator!r} between cells, and quotes doubled within them",
+            "Where another separator is meant, name it by sep=.",
+            command="Where another separator is meant, name it by --sep.",
+        )
+    return TableError(f"{failed}, from {line} on: {found}")
+
+
+_OPEN, _BEHIND = "unexpected end of data", "expected after"
+"""What the standard library says of quotes that are not closed, and of what stands right behind closed ones."""
 
 
 def _is_apart_by_spaces(content: bytes) -> bool:

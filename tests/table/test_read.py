@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.errors import BayesjptWarning, SchemaError, TableError
 from bayesjpt.table.read import ReadLimits, read_cells
+from bayesjpt.table.reading import Reading
 from bayesjpt.table.table import as_table, read_table
 from bayesjpt.table.write import delimited
 
@@ -120,13 +121,33 @@ def test_separator_at_the_end_of_each_line_makes_no_column(tmp_path):
         ("x,y\n", "0 rows and 2 columns"),
         ("x,y\n1,2\n1,2,3\n", "data row 2 of 't.csv' has 3 cells; expected 2"),
         ("x,y\n1,2\n1\n", "data row 2 of 't.csv' has 1 cells; expected 2"),
-        ('x,y\n"a,2\n', "cannot be read"),
+        ('x,y\n"a,2\n', "quotes that open in line 2 are not closed"),
+        ('x,y\n1,2\n"a\nb",3\n\n4,"c,d\n5,e\n', "quotes that open in line 6 are not closed"),
+        ('sep=,\nx,y\n1,2\n3,"4" 5\n', "a cell of line 4 goes on behind its quotes; expected ','"),
     ],
 )
 def test_bad_text_file_is_refused_in_one_line(tmp_path, text, message):
     with pytest.raises(TableError, match=message) as caught:
         read_table(written(tmp_path, "t.csv", text))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "sep", "told"),
+    [
+        ("x,y\n1,2\n3,4\n", ";", r"'t.csv' has one column by the separator ';', and 2 by ','"),
+        ("x;y;z\n1,2;2;3\n3;4;5\n", "|", r"'t.csv' has one column by the separator '\|', and 3 by ';'"),
+        ("x\n1,2\n3,4\n", ";", None),
+        ("a remark, and another\nthis one has none\nno, no, no\n", "\t", None),
+    ],
+)
+def test_a_separator_that_leaves_one_column_is_told_where_another_cuts_all_lines(tmp_path, text, sep, told):
+    path = written(tmp_path, "t.csv", text)
+    if told is None:
+        read_cells(path, reading=Reading(sep=sep, decimal=","))
+    else:
+        with pytest.warns(BayesjptWarning, match=told):
+            read_cells(path, reading=Reading(sep=sep, header=True))
 
 
 def test_broken_gzip_is_refused(tmp_path):
