@@ -1,7 +1,8 @@
 """Fit generated tables and count the outcomes: ``python -m tests.fuzz --tables 10000``.
 
 Exit status 1 where an exception is not ours, an answer is NaN, or a row with support has no density; all such failures
-are told. With ``--smallest`` a process ends at its first one, and makes its table as small as it can.
+are told. With ``--questions`` only some are asked. With ``--smallest`` a process ends at its first one, and makes its
+table as small as it can.
 ``python -m tests.fuzz --files 100000`` opens mutants of files instead, and has exit status 1 where one of them crashes,
 runs code, takes more than a gigabyte or 5 s, or raises an exception that is not ours. With NUMBA_BOUNDSCHECK=1 kernels
 check their indices, if none of them is cached: NUMBA_CACHE_DIR is to be empty.
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 from tests.fuzz.fits import EXPERTS, LEARNERS
+from tests.fuzz.questions import QUESTIONS
 from tests.fuzz.runs import tables
 
 
@@ -53,6 +55,9 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=20260101, help="of the first process; others count on from there")
     parser.add_argument("--learners", nargs="+", choices=(*LEARNERS, EXPERTS), default=LEARNERS)
+    parser.add_argument(
+        "--questions", nargs="+", choices=list(QUESTIONS), default=list(QUESTIONS), help="one of which a fit is asked"
+    )
     parser.add_argument("--smallest", action="store_true", help="end at a failure, with the smallest table that has it")
     parser.add_argument("--files", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant, or file of commands")

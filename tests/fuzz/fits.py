@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,17 @@ EXPERTS = "experts"
 """In place of a learner: mixtures of experts of one column given the others."""
 
 
-def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_question: bool = False) -> str:
+def outcome(
+    frame: Any,
+    seed: int,
+    learner: str = "mspn",
+    *,
+    every_question: bool = False,
+    among: Sequence[str] = tuple(QUESTIONS),
+) -> str:
     """Return what became of a table: ``asked`` about, ``not answered``, or the error and what it found.
 
-    Every fit says how likely rows are; beside that it is asked one question, or every one.
+    Every fit says how likely rows are; beside that it is asked one question, drawn from some, or every one.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -43,7 +51,8 @@ def outcome(frame: Any, seed: int, learner: str = "mspn", *, every_question: boo
             if not every_question:
                 # not by the seed alone: Hypothesis prefers some, and one question would be asked again and again
                 rng = np.random.default_rng([seed, zlib.crc32(table.values.tobytes())])
-                questions = [str(rng.choice(questions, p=SHARES / SHARES.sum()))]
+                shares = SHARES * np.isin(questions, among)
+                questions = [str(rng.choice(questions, p=shares / shares.sum()))]
             n_structures = int(rng.integers(1, 3))
             if learner == EXPERTS:
                 return experts_outcome(table, rng)

@@ -5,22 +5,33 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import shlex
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import hypothesis
 from hypothesis import strategies as st
 
 from tests.fuzz.fits import outcome
+from tests.fuzz.questions import QUESTIONS
 from tests.fuzz.tables import frames
 
 FAILED = "FAILED"
 """What failures are counted as."""
 
 
-def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str], *, smallest: bool = False) -> None:
+def run_tables(
+    n: int,
+    seed: int,
+    learners: Sequence[str],
+    counts: Counter[str],
+    *,
+    questions: Sequence[str] = tuple(QUESTIONS),
+    smallest: bool = False,
+) -> None:
     """Fit so many generated tables and count how often each outcome is met; failures are told and counted.
 
     With `smallest` the first failure ends the run: its table is made smaller as long as it fails, and then raised.
@@ -40,7 +51,7 @@ def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str], *, 
     @hypothesis.given(frames(), st.integers(0, 2**31 - 1), st.sampled_from(learners))
     def run(frame, table_seed, learner):
         try:
-            counts[f"{learner}: {outcome(frame, table_seed, learner)}"] += 1
+            counts[f"{learner}: {outcome(frame, table_seed, learner, among=questions)}"] += 1
         except Exception as error:
             if smallest:
                 raise
@@ -53,11 +64,11 @@ def run_tables(n: int, seed: int, learners: list[str], counts: Counter[str], *, 
     run()
 
 
-def _counted(n: int, seed: int, learners: list[str], smallest: bool) -> tuple[Counter[str], float]:
+def _counted(n: int, seed: int, options: argparse.Namespace) -> tuple[Counter[str], float]:
     """Return the outcomes of some tables, and the processor seconds that they took."""
     began, counts = time.process_time(), Counter[str]()
     try:
-        run_tables(n, seed, learners, counts, smallest=smallest)
+        run_tables(n, seed, options.learners, counts, questions=options.questions, smallest=options.smallest)
     except Exception:  # any is a finding, and the other processes go on
         counts[FAILED] += 1
         traceback.print_exc()
@@ -71,11 +82,10 @@ def tables(options: argparse.Namespace) -> int:
     seeds = [options.seed + k for k in range(n_process)]
     began = time.perf_counter()
     if n_process == 1:
-        found = [_counted(options.tables, options.seed, options.learners, options.smallest)]
+        found = [_counted(options.tables, options.seed, options)]
     else:
         with ProcessPoolExecutor(n_process, mp_context=multiprocessing.get_context("spawn")) as pool:
-            others = n_process * [options.learners], n_process * [options.smallest]
-            found = list(pool.map(_counted, shares, seeds, *others))
+            found = list(pool.map(_counted, shares, seeds, n_process * [options]))
     counts: Counter[str] = Counter()
     for of_process, _ in found:
         counts.update(of_process)
@@ -86,6 +96,6 @@ def tables(options: argparse.Namespace) -> int:
         print(f"{count:7d}  {count / total:6.1%}  {text}")
     for share, seed, (of_process, _) in zip(shares, seeds, found, strict=True):
         if of_process[FAILED] and not options.smallest:
-            learners = " ".join(options.learners)
-            print(f"the smallest: --tables {share} --seed {seed} --learners {learners} --processes 1 --smallest")
+            same = shlex.join(["--learners", *options.learners, "--questions", *options.questions])
+            print(f"the smallest: --tables {share} --seed {seed} {same} --processes 1 --smallest")
     return int(counts[FAILED] > 0)
