@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 
@@ -17,7 +18,7 @@ def main() -> None:
     try:
         from bayesjpt.cli import run
 
-        status = run()
+        status = _written(run())
     except KeyboardInterrupt:  # while modules are loaded, or another one, while the first was answered
         sys.stderr.write("bayesjpt: interrupted\n")
         status = 130
@@ -25,6 +26,21 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.freeze()
     sys.exit(status)
+
+
+def _written(status: int) -> int:
+    """Return the exit status of a command once its output is written; where it cannot be, that is said once."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # the interpreter would write what is left again at its end, say so in its own words and exit with 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if status == 0 and isinstance(error, BrokenPipeError):  # whoever read it has enough
+            return 1
+        if status == 0:
+            sys.stderr.write(f"bayesjpt: the output cannot be written: {error.strerror or error}\n")
+            return 2
+    return status
 
 
 if __name__ == "__main__":

@@ -451,10 +451,24 @@ def test_module_is_the_same_command(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")
-def test_an_answer_that_cannot_be_printed_is_a_line(csv):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_answer_that_cannot_be_printed_is_a_line(csv, unbuffered):
+    command = [sys.executable, "-m", "bayesjpt", "schema", str(csv)]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "bayesjpt", "schema", str(csv)], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
     assert done.returncode == cli.USER_MISTAKE
     assert done.stderr == "bayesjpt: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_enough_is_no_error(csv, unbuffered):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [sys.executable, "-m", "bayesjpt", "schema", str(csv)]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, env=environment)
+    os.close(theirs)
+    assert done.returncode == 1
+    assert done.stderr == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def rounded_outwards(column: Column, lo: float, hi: float) -> tuple[float, float
 
 def _step(column: Column, ends: Sequence[float]) -> float:
     part = max(ends) / 20.0 - min(ends) / 20.0  # apart, since a difference of numbers may be infinite
-    step = 10.0 ** math.floor(math.log10(part)) if part > 0.0 else column.resolution
+    step = 10.0 ** math.floor(math.log10(part)) if part >= np.finfo(float).tiny else column.resolution
     return max(step, 1.0) if column.base == "integer" or (column.dtype == "datetime" and part > 1.0) else step
 
 
@@ -116,4 +117,5 @@ def _multiple(to_whole: Callable[[float], int], x: float, step: float) -> float:
     n = x / step
     if not abs(n) < 1.0 / np.finfo(float).eps:
         return x
-    return round(to_whole(n) * step, max(0, -math.floor(math.log10(step)))) + 0.0
+    _, _, exponent = Decimal(repr(step)).as_tuple()  # a step of .25 has two digits, one of .1 has one
+    return round(to_whole(n) * step, max(0, -int(exponent))) + 0.0

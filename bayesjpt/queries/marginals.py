@@ -91,7 +91,7 @@ def axes_of(post: Posterior, positions: Sequence[int], n_cell: int) -> list[Axis
 
 
 def axis_of(column: Column, position: int, ends: tuple[float, float] | None, n_cell: int) -> Axis:
-    """Return the axis of a column; that of numbers shows an interval in at most so many cells, or few more."""
+    """Return the axis of a column; that of numbers shows an interval in at most so many cells."""
     if ends is None:
         return Axis(column.name, position, column.code_names, np.empty(0), False, np.empty(0), ())
     lo, hi = ends
@@ -111,8 +111,8 @@ def axis_of(column: Column, position: int, ends: tuple[float, float] | None, n_c
 
 
 def _gap(lo: float, hi: float) -> float:
-    """Return how far the larger of two numbers is from the next float."""
-    return float(np.spacing(max(abs(lo), abs(hi))))
+    """Return how far the larger of two numbers is from the next float, or the smallest float of full precision."""
+    return float(max(np.spacing(max(abs(lo), abs(hi))), np.finfo(float).tiny))
 
 
 def cell_masses(post: Posterior, axes: Sequence[Axis]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -37,6 +37,7 @@ def test_cells_of_any_interval_are_apart_and_cover_it(ends, column):
     axis = axis_of(column, 0, (lo, hi), N_CELL)
     cells = cell_ends(axis)
     assert (np.diff(axis.edges) > 0.0).all()
+    assert axis.edges.size <= N_CELL + 1
     Box({0: cells})  # refuses cells that overlap, or end before they begin
     assert cells[0, 0] <= lo <= hi <= cells[-1, 1]
     if column is COUNT:
@@ -58,6 +59,12 @@ def test_rounded_numbers_are_as_far_as_their_difference_allows(ends, resolution)
     for found in (rounded(column, [lo, hi]), rounded_outwards(column, lo, hi)):
         assert all(math.isfinite(x) for x in found)
         np.testing.assert_allclose(found, [lo, hi], rtol=0.0, atol=room)
+
+
+def test_steps_of_a_column_keep_their_digits():
+    quarters = Column("x", "real", (-np.inf, np.inf), resolution=0.25)
+    assert rounded(quarters, [1.75, 1.75]) == [1.75, 1.75]
+    assert rounded_outwards(quarters, 1.8, 1.8) == (1.75, 2.0)
 
 
 def test_infinite_numbers_are_as_they_are():
