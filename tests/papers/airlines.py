@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from bayesjpt.sampler.remote_workers import workers
 from bayesjpt.table.table import Table
 from tests.papers.jpt_data import FLIGHT_KINDS, read_texts
 from tests.papers.jpt_predict import FLIGHT_SHARE, cart_predictions, joint_predictions, judge
+from tests.papers.programs import run
 
 KINDS = {**FLIGHT_KINDS, "Year": "integer", "Month": "integer", "DayofMonth": "integer"}
 """Ten columns: the paper's seven come first."""
@@ -111,7 +113,7 @@ def main() -> None:
         files = folder / f"rows_{chosen.rows}_{chosen.columns}"
         if not test_file(files).is_file():
             maker = multiprocessing.get_context("spawn").Process(
-                target=draw_stand_in, args=(chosen.data, files, chosen.rows, kinds)
+                target=run, args=(partial(draw_stand_in, chosen.data, files, chosen.rows, kinds),)
             )
             maker.start()
             maker.join()
@@ -140,4 +142,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -44,6 +44,7 @@ from bayesjpt.posterior.weights import stacking_weights
 from bayesjpt.structure.cutset import SELECTS
 from bayesjpt.structure.tree_mixture import EDGES
 from tests.papers.binary_members import ENSEMBLES, LEAVES, SAMPLED, Clock, Data, Score, Setting, read_set, score
+from tests.papers.programs import names_of, run
 
 FIGURES = json.loads(Path(__file__).with_name("binary_figures.json").read_text())["sets"]
 MIN_ROWS = (300, 500, 1000, 2000)
@@ -276,7 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     structures = [0] if told.learner in SAMPLED else told.structures or structures
     folder = told.data / "binary20"
-    sets = told.sets or sorted(path.name.removesuffix(".train.data.gz") for path in folder.glob("*.train.data.gz"))
+    sets = told.sets or names_of(folder, "*.train.data.gz", ".train.data.gz")
     print(header(setting_width(asked)))
     for name in sets:
         data = read_set(folder, name)
@@ -286,4 +287,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from tests.papers.programs import names_of
+
 N_USUAL = 1500
 """Usual rows of a task, at most."""
 
@@ -138,7 +140,7 @@ VALIDATION: dict[str, Maker] = {
 
 
 def _adbench(data: str) -> dict[str, Callable[[int], Task]]:
-    names = sorted(path.stem for path in (Path(data) / "outliers").glob("*.npz"))
+    names = names_of(Path(data) / "outliers", "*.npz", ".npz")
     return {name: partial(_labelled, data, name) for name in names}
 
 

@@ -22,6 +22,7 @@ from sklearn.metrics import roc_auc_score
 
 import bayesjpt as bj
 from tests.papers import outlier_tasks
+from tests.papers.programs import run
 from tests.papers.scores import markdown
 
 HEADER = (
@@ -96,4 +97,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

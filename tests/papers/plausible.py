@@ -35,6 +35,8 @@ import numpy as np
 import pandas as pd
 
 import bayesjpt as bj
+from bayesjpt.errors import BayesjptError, TableError
+from tests.papers.programs import run
 
 N_SAMPLED = 20_000
 N_BOUNDED = 20
@@ -145,13 +147,18 @@ def judge(post: bj.Posterior, frame: pd.DataFrame, *, n_sampled: int = N_SAMPLED
 def _tables(data: Path, names: list[str] | None) -> Iterator[tuple[str, pd.DataFrame]]:
     from tests.papers.abda_data import as_frame, read_data
 
-    for path in sorted((data / "uci").glob("*.csv.gz")):
-        name = path.name.removesuffix(".csv.gz")
-        if names is None or name in names or f"uci/{name}" in names:
-            yield f"uci/{name}", pd.read_csv(path)
-    for path in sorted((data / "abda").glob("*.npz")):
-        if names is None or path.stem in names or f"abda/{path.stem}" in names:
-            yield f"abda/{path.stem}", as_frame(read_data(data, path.stem).train.astype(float))
+    known = [f"uci/{path.name.removesuffix('.csv.gz')}" for path in sorted((data / "uci").glob("*.csv.gz"))]
+    known += [f"abda/{path.stem}" for path in sorted((data / "abda").glob("*.npz"))]
+    if not known:
+        raise TableError(f"no tables in {str(data)!r}", "uci/*.csv.gz or abda/*.npz")
+    for asked in names or ():
+        if not any(asked in (name, name.split("/")[1]) for name in known):
+            raise TableError(f"no table {asked!r} in {str(data)!r}", f"one of {', '.join(known)}")
+    for name in known:
+        folder, stem = name.split("/")
+        if names is None or name in names or stem in names:
+            path = data / f"{name}.csv.gz"
+            yield name, pd.read_csv(path) if folder == "uci" else as_frame(read_data(data, stem).train.astype(float))
 
 
 def main() -> None:
@@ -174,7 +181,11 @@ def main() -> None:
             began = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                post = bj.fit(bj.as_table(frame), learner, seed=options.seed, progress=False)
+                try:
+                    post = bj.fit(bj.as_table(frame), learner, seed=options.seed, progress=False)
+                except BayesjptError as error:
+                    print(f"\n{name}, {learner}: {error}", flush=True)
+                    continue
                 judged = judge(post, frame)
             missed = [column for column in judged if any(column.misses.values())]
             n_missed, n_column = n_missed + len(missed), n_column + len(judged)
@@ -189,4 +200,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 from bayesjpt.table import resolution
 from bayesjpt.table.schema import Column, Schema
 from tests.papers.abda_data import Data, our_tables, read_data, table_names
+from tests.papers.programs import run
 
 FILE = Path(__file__).with_name("resolutions.json")
 
@@ -66,4 +66,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

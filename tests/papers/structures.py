@@ -6,7 +6,6 @@ ABDA's tables with their 70/10/20 split; the validation rows are not used.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -17,6 +16,7 @@ from bayesjpt.posterior.draws import Posterior
 from bayesjpt.table.table import Table
 from tests.papers import measures
 from tests.papers.abda_data import our_tables, read_data
+from tests.papers.programs import run
 
 HEADER = f"{'table':>12}{'structures':>11}{'mass':>10}{'gain':>9}{'error':>8}{'fit':>9}{'weigh':>9}  weights"
 """Mass in nats a row; gain over the first line, its paired standard error; processor seconds, of them for weights."""
@@ -87,4 +87,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

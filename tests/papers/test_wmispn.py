@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesjpt as bj
+from bayesjpt.errors import TableError
 from tests.papers import wmispn, wmispn_picture
 
 QUICK = {"n_structures": 1, "draws": 3, "tune": 2, "chains": 1, "cores": 1}
@@ -70,7 +71,7 @@ def test_dictionary_beside_holds_ours_and_splines(folder):
 
 
 def test_folder_without_a_part_is_refused_by_name(tmp_path):
-    with pytest.raises(SystemExit, match=r"no train.csv"):
+    with pytest.raises(TableError, match=r"expected a file train\.csv"):
         wmispn.read(tmp_path, "test")
 
 

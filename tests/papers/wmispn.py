@@ -7,7 +7,6 @@ the training rows and is the same for all models, so that their masses compare. 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +16,14 @@ import numpy as np
 import pandas as pd
 
 import bayesjpt as bj
+from bayesjpt.errors import TableError
 from bayesjpt.families import registry
 from bayesjpt.families.record import Family
 from bayesjpt.families.spline_choice import Rule, leaf_constants
 from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from tests.papers import measures
+from tests.papers.programs import names_of, run
 from tests.papers.wmispn_picture import draw
 
 PAPER = {
@@ -66,7 +67,7 @@ def _frame(folder: Path, part: str) -> pd.DataFrame:
         path = folder / f"{part}{ending}"
         if path.exists():
             return pd.read_csv(path)
-    raise SystemExit(f"{folder} has no {part}.csv or {part}.csv.gz")
+    raise TableError(f"no {part} rows in {str(folder)!r}", f"a file {part}.csv or {part}.csv.gz")
 
 
 def beside(column: Column) -> list[Family]:
@@ -148,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.picture:
         draw(read(asked.data / "mspn" / "diabetes", asked.part).train, "A2", asked.picture)
         return 0
-    names = asked.tables or sorted(path.name for path in (asked.data / "mspn").iterdir() if path.is_dir())
+    names = asked.tables or names_of(asked.data / "mspn", "*/")
     data = {name: read(asked.data / "mspn" / name, asked.part) for name in names}
     if not asked.orders:
         print("Mass, density: nats a row; difference from the default, its paired error; rows of probability zero.")
@@ -164,4 +165,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)
