@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -202,13 +202,17 @@ def censored(text: str) -> Censored | None:
     --------
     >>> censored("<0.5"), censored("90+"), censored("<none>"), censored("0.5")
     (Censored(is_below=True, stand_in='0.25'), Censored(is_below=False, stand_in='90'), None, None)
+    >>> censored("<0,6 mg").stand_in
+    '0,3 mg'
     """
     found = _BOUND.fullmatch(text.strip())
     readings = number_readings([found[2] or found[3]]) if found is not None else None
     if found is None or readings is None or len(readings.values) != 1:
         return None
     is_below, bound = (found[1] or "").startswith(_BELOW), float(readings.values[0][0])
-    return Censored(is_below, cells_of.number_label(bound / 2.0 if is_below and bound > 0.0 else bound))
+    # with the decimal mark and unit of the text: beside decimal commas 0.3 would be no number
+    written = replace(readings.notations[0], digits=-1)
+    return Censored(is_below, written.text(bound / 2.0 if is_below and bound > 0.0 else bound))
 
 
 def _in_row_order(view: Cells) -> bool:

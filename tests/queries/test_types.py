@@ -257,6 +257,8 @@ def test_the_first_odd_cell_of_a_column_that_was_left_out_is_told_with_its_remed
     ("text", "short", "words"),
     [
         ("<0.5", "write half, 0.25", "the smallest values: read as missing they shift the column up; write half of"),
+        ("<0,5", "write half, 0,25", "write half of the bound, 0,25, for them"),  # 0.25 is no number beside commas
+        ("< 3,5 mg", "write half, 1,75 mg", "write half of the bound, 1,75 mg, for them"),
         (
             ">100",
             "write it, 100",
