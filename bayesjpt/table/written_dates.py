@@ -427,7 +427,9 @@ def _pattern(texts: Sequence[str], order: str) -> tuple[str, str]:
         found_names = [_names_in(one, order) for one in texts]
         languages = [language for language in MONTHS if all(_in_language(name, language) for name in found_names)]
         language = (languages or ["en"])[0]
-        month = "%B" if any(len(name) > 4 for name in found_names) else "%b"
+        # März, June and août are whole names; a column of mai or May alone says neither
+        is_whole = all(name in MONTHS[language] for name in found_names) and any(len(name) > 3 for name in found_names)
+        month = "%B" if is_whole or any(len(name) > 4 for name in found_names) else "%b"
         year = "%Y" if len(group["y"]) == 4 else "%y"
         day = "%d" if any(re.search(r"\b0\d\b", one) for one in texts) else "%e"
         if order == "month":
