@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bayesjpt import defaults
-from bayesjpt.errors import SchemaError, TableError
+from bayesjpt.errors import SchemaError, TableError, warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
 from bayesjpt.table.ordered_labels import known_order
@@ -36,8 +37,8 @@ def category(view: Cells, reason: str, override: Override) -> Column:
     elif view.stored == "boolean" and len(labels) == 2:
         labels = ["False", "True"]
     elif view.stored == "text":
-        known = known_order(labels) if override.families == LABEL_KINDS["ordinal"] else None
-        labels = list(known.labels) if known is not None else _sorted_labels(labels)
+        is_ordinal = override.families == LABEL_KINDS["ordinal"]
+        labels = _ordered_labels(labels, view.name) if is_ordinal else _sorted_labels(labels)
     most = defaults.MAX_LABELS if override.base is None else defaults.MAX_FORCED_LABELS
     if len(labels) > most:
         raise SchemaError(
@@ -100,15 +101,45 @@ def _check_listed(view: Cells, labels: Sequence[str], override: Override) -> Non
         )
 
 
+def _ordered_labels(labels: Sequence[str], name: str) -> list[str]:
+    """Return labels in the order that people know, or that of their numbers; warn of one that is only alphabetical."""
+    known = known_order(labels)
+    if known is not None or _numbers_of(labels) is not None or len(labels) < 3:
+        return list(known.labels) if known is not None else _sorted_labels(labels)
+    ordered = sorted(labels, key=_natural)
+    more = " < ..." if len(ordered) > _N_SHOWN else ""
+    warn(
+        f"the order of the labels of column {name!r} is not known and taken from the alphabet: "
+        f"{' < '.join(ordered[:_N_SHOWN])}{more} (write yours into the document of bayesjpt schema, and hand it back "
+        f"with schema=, or --schema)"
+    )
+    return ordered
+
+
+_N_SHOWN = 5
+"""Labels that a warning shows."""
+
+
+def _natural(label: str) -> tuple[list[str | tuple[int, str]], str]:
+    """Return by what labels are ordered: their characters, and the numbers among them by size: 1.9.2, 1.10.0."""
+    parts = re.split(r"(\d+)", label)  # texts and numbers in turn, so each meets its like
+    sizes = [(len(part.lstrip("0")), part.lstrip("0")) if k % 2 else part for k, part in enumerate(parts)]
+    return sizes, label
+
+
 def _sorted_labels(labels: Sequence[str]) -> list[str]:
     """Return labels in numeric order where all are numbers, otherwise in the order of their characters."""
-    numbers: Sequence[float | None] = [cells_of.number_of_text(label) for label in labels]
-    if any(number is None for number in numbers):
-        found = number_readings(labels)
-        if found is None:
-            return sorted(labels)
-        numbers = found.values[0].tolist()
-    return [label for _, label in sorted(zip(numbers, labels, strict=True))]
+    numbers = _numbers_of(labels)
+    return sorted(labels) if numbers is None else [label for _, label in sorted(zip(numbers, labels, strict=True))]
+
+
+def _numbers_of(labels: Sequence[str]) -> Sequence[float] | None:
+    """Return the numbers that labels spell; None where one spells none."""
+    numbers = [number for label in labels if (number := cells_of.number_of_text(label)) is not None]
+    if len(numbers) == len(labels):
+        return numbers
+    found = number_readings(labels)
+    return None if found is None else found.values[0].tolist()
 
 
 def smoothed(counts: Sequence[int]) -> tuple[float, ...]:

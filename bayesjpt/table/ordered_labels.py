@@ -45,8 +45,8 @@ _ABOVE = re.compile(
 )
 _ANCHORED = re.compile(r"(?P<n>\d{1,2})(?P<words>\s*[-\u2013:=.(]\s*[^\d\s].*)?")
 _OVER = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})")
-_PART_OF_YEAR = re.compile(r"(?P<y>\d{4})[-\s/]?(?P<p>W|Q|KW)(?P<n>\d{1,2})", re.IGNORECASE)
-_YEAR_BEHIND = re.compile(r"(?P<p>W|Q|KW|T)[\s.]?(?P<n>\d{1,2})[-\s/]*(?P<y>\d{4})", re.IGNORECASE)
+_PART_OF_YEAR = re.compile(r"(?P<y>\d{4})[-\s/]?(?P<p>W|Q|KW|H|S)(?P<n>\d{1,2})", re.IGNORECASE)
+_YEAR_BEHIND = re.compile(r"(?P<p>W|Q|KW|T|H|S)[\s.]?(?P<n>\d{1,2})[-\s/]*(?P<y>\d{4})", re.IGNORECASE)
 _PLURAL = 2
 """Letters by which the plural of a unit may be longer: year, years; Jahr, Jahre; mes, meses."""
 _RANK = re.compile(r"([^\W\d]{3,})[\s_\-.:]*(\d+|[ivx]+)$|^(\d+)[\s_\-.:]*([^\W\d]{3,})$", re.IGNORECASE)
@@ -300,7 +300,7 @@ def _anchored(labels: Sequence[str]) -> dict[str, float]:
 
 
 def _parts_of_years(labels: Sequence[str]) -> dict[str, float]:
-    """Return the places of weeks (2024-W41, KW 5/2024) or quarters (2024Q3, Q3 2024) of years."""
+    """Return the places of weeks (2024-W41, KW 5/2024), quarters (2024Q3, Q3 2024) or halves (H1 2024) of years."""
     found = [
         match
         for label in labels

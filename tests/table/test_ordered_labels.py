@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bayesjpt.errors import BayesjptWarning
 from bayesjpt.table import scales
 from bayesjpt.table.ordered_labels import LETTERS, NUMBERED, WORDS, _normal, known_order
+from bayesjpt.table.table import as_table
 
 ORDERED = {
     "degrees": ["low", "medium", "high"],
@@ -77,6 +79,7 @@ ORDERED = {
 RANKS = {
     "ages": ["18-24", "25-34", "35-44", "65+"],
     "ends": ["<5", "5-10", ">10"],
+    "halves of years": ["H1 2023", "H2 2023", "H1 2024"],
     "in words": ["under 18", "18 to 30", "over 30"],
     "French ages": ["moins de 18 ans", "18-24 ans", "25-64 ans", "65 ans et plus"],
     "German ages": ["unter 18 Jahre", "18 bis 64 Jahre", "65 Jahre und älter"],
@@ -182,3 +185,26 @@ def test_every_word_of_a_scale_has_one_rank_and_can_be_met():
 def test_weeks_and_quarters_come_year_by_year(form):
     labels = [form.format(year, part) for year in (2023, 2024) for part in (1, 2, 4)]
     assert known_order(labels[::-1]).labels == tuple(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "ordered"),
+    [
+        (["2.0.0", "1.10.2", "1.9.0"], ("1.9.0", "1.10.2", "2.0.0")),
+        (["P10", "P9", "P010", "P2"], ("P2", "P9", "P010", "P10")),
+        (["zebra", "ant", "moose"], ("ant", "moose", "zebra")),
+    ],
+)
+def test_an_order_that_nobody_knows_is_told_where_it_is_asked_for(labels, ordered):
+    with pytest.warns(
+        BayesjptWarning, match="order of the labels of column 'x' is not known .*: " + " < ".join(ordered)
+    ):
+        table = as_table({"x": labels * 9}, kinds={"x": "ordinal"})
+    assert table.schema.columns[0].labels == ordered
+
+
+@pytest.mark.parametrize(
+    "labels", [["low", "high", "medium"], ["3", "10", "7"], ["1.5 m", "10 m", "2 m"], ["ja", "so"]]
+)
+def test_an_order_that_is_known_or_of_two_is_not_told(labels):
+    as_table({"x": labels * 9}, kinds={"x": "ordinal"})
