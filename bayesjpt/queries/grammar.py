@@ -339,6 +339,14 @@ _VALUES = (
     (re.compile(r"(?<![\w.])(\d+),(\d+)(?![\w,])"), "The decimal mark of a number is a point: {1}.{2}."),
     (re.compile(rf"(?<![\w.,'])([+-]?\d+(?:\.\d+)?) ?(?:{_UNIT})(?!\w)"), "Numbers stand without their unit: {1}."),
     (re.compile(r"[$€£]([+-]?\d+(?:\.\d+)?)(?![\w.,])"), "Numbers stand without their unit: {1}."),
+    (
+        re.compile(
+            r"(?:[=<>(,]|\bbetween\s)\s*((?=[\w.-]*[^\W\d_])\d[\w.]*(?:-\w+)*|[^\W\d]\w*-\d[\w-]*)"
+            r"(?=\s*(?:$|[),&|]|(?:and|or)\b))",
+            re.IGNORECASE,
+        ),
+        "Texts stand in single quotes: '{1}'.",
+    ),
     (re.compile(r"^\s*P\s*\("), "An event stands without P( ), and evidence is given apart (given=, or --given)."),
     (re.compile(r"=([<>])"), "Write {1}=."),
 )
