@@ -17,8 +17,8 @@ Notation = NumberNotation | DateNotation | DurationNotation
 def shared(one: Notation | None, other: Notation | None) -> Notation | None:
     """Return a notation in which two tables write the same numbers; None where they write them differently.
 
-    Lengths of time with a zero before and without one are the same. Where one table holds times of day and the other,
-    which has shorter ones, lengths of time, all are lengths.
+    Units of which one table alone has the singular are the same, as are lengths of time with a zero before and without
+    one. Where one table holds times of day and the other, which has shorter ones, lengths of time, all are lengths.
 
     Examples
     --------
@@ -27,11 +27,16 @@ def shared(one: Notation | None, other: Notation | None) -> Notation | None:
     >>> shared(DateNotation("clock", "%H:%M"), DurationNotation("h:mm:ss"))
     >>> shared(DurationNotation("mm:ss.00"), DurationNotation("m:ss.00"))
     DurationNotation(pattern='mm:ss.00')
+    >>> shared(NumberNotation(suffix=" days"), NumberNotation(suffix=" days", single=" day")).single
+    ' day'
     >>> shared(DurationNotation("1h 00m"), DurationNotation("0h 0m"))
     DurationNotation(pattern='1h 00m')
     """
     if one == other:
         return one
+    if isinstance(one, NumberNotation) and isinstance(other, NumberNotation):
+        with_single = one if one.single else other  # only one of the tables has 1 day
+        return with_single if replace(one, single="") == replace(other, single="") else None
     if isinstance(one, DateNotation) and isinstance(other, DateNotation):
         return one if replace(one, first_year=0) == replace(other, first_year=0) else None
     if isinstance(one, DurationNotation) and isinstance(other, DurationNotation):

@@ -366,7 +366,7 @@ def _notation_of(plain: Mapping[str, Any] | None) -> Notation | None:
         order, pattern, language = (str(plain[name]) for name in ("order", "pattern", "language"))
         return DateNotation(order, pattern, language, int(plain.get("first_year", FIRST_YEAR)))
     texts = {name: str(plain[name]) for name in ("decimal", "group", "prefix", "suffix", "negative")}
-    return NumberNotation(**texts, digits=int(plain["digits"]))
+    return NumberNotation(**texts, digits=int(plain["digits"]), single=str(plain.get("single", "")))
 
 
 def _column_of(entry: Mapping[str, Any]) -> Column:

@@ -29,7 +29,7 @@ _AFTER = re.compile(
 _CURRENCY = frozenset(
     """
     usd eur gbp chf jpy cny rmb inr aud cad nzd sek nok dkk isk pln czk huf ron bgn try rub uah brl mxn ars clp cop pen
-    zar egp ils aed sar krw twd hkd sgd thb idr myr php vnd btc us$ c$ ca$ a$ au$ nz$ hk$ s$ r$ mx$ kr kr. fr fr. sfr
+    zar egp ils aed sar krw twd hkd sgd thb idr myr php vnd btc tl us$ c$ ca$ a$ au$ nz$ hk$ s$ r$ mx$ kr kr. fr fr. sfr
     sfr. rs rs. zł kč ft lei lv dm dm. dollar dollars euro euros .- .-- ,- ,--
     """.split()  # noqa: SIM905 - a line for each would say no more
 )
@@ -48,6 +48,9 @@ _MOST_DIGITS = 400
 
 _LEAST_PLAIN = 3
 """Different numbers without a mark from which their sizes are evidence."""
+
+_SHORTEST_SINGULAR, _PLURAL = 3, 2
+"""Letters of a word for one thing, and those that its plural adds at most: day, days; Jahr, Jahre; mes, meses."""
 
 _N_FIRST = 50
 """Texts that are looked at before all are."""
@@ -73,6 +76,8 @@ class NumberNotation:
     negative : str
         ``-``, ``(`` for parentheses, ``trailing`` for a minus behind the number, or ``+-`` where numbers above 0 have a
         plus.
+    single : str
+        The suffix of 1, where it is another: `` day`` beside `` days``; empty elsewhere.
     """
 
     decimal: str = "."
@@ -81,6 +86,7 @@ class NumberNotation:
     suffix: str = ""
     digits: int = -1
     negative: str = "-"
+    single: str = ""
 
     def __post_init__(self):
         known = (self.decimal, self.group) in _PATTERNS and self.negative in ("-", "(", "trailing", _SIGNED)
@@ -107,7 +113,8 @@ class NumberNotation:
         parts = parted_of(text)
         if parts is None or parts.prefix.strip().casefold() not in ("", self.prefix.strip().casefold()):
             return None
-        if _unit(parts.suffix) not in ("", _unit(self.suffix)):
+        unit, own = _unit(parts.suffix), _unit(self.suffix)
+        if unit not in ("", own) and not (parts.core == "1" and _is_plural(own, unit)):
             return None
         if parts.below == _PLUS_BEHIND and self.negative != "trailing":
             return None
@@ -136,7 +143,8 @@ class NumberNotation:
         below = value < 0.0
         before = "-" if below and self.negative in ("-", _SIGNED) else ""
         before = "+" if value > 0.0 and self.negative == _SIGNED else before
-        signed = f"{before}{self.prefix}{written}{self.suffix}"
+        suffix = self.single if self.single and size == 1.0 else self.suffix
+        signed = f"{before}{self.prefix}{written}{suffix}"
         if below and self.negative == "(":
             return f"({signed})"
         return f"{signed}-" if below and self.negative == "trailing" else signed
@@ -191,7 +199,7 @@ def parted_of(text: str) -> Parted | None:
     if len(signs) > 1 or (signs and opened):
         return None
     prefix, suffix = before["prefix"], (after["suffix"] or "").rstrip()
-    if prefix and not is_currency(prefix):
+    if prefix and prefix != "%" and not is_currency(prefix):  # %65 is how percentages are written in Turkish
         return None
     behind = {"-": "trailing", "+": _PLUS_BEHIND}.get(after["trail"].strip(), "")
     below = "(" if opened else behind or {"-": "-", "+": _PLUS}.get("".join(signs), "")
@@ -306,7 +314,8 @@ def number_readings(texts: Sequence[str]) -> NumberReadings | None:
         values = np.array([_value(parts, decimal, group) for parts in parted])
         if not any(np.array_equal(values, other) for _, other in made):
             digits = _digits(cores, decimal)
-            made.append((NumberNotation(decimal, group, *around, digits, _negative(parted)), values))
+            prefix, suffix, single = around
+            made.append((NumberNotation(decimal, group, prefix, suffix, digits, _negative(parted), single), values))
     if not made:
         return None
     used = {notation.decimal for notation, _ in made}
@@ -357,12 +366,29 @@ def plain_decimal(texts: Sequence[str]) -> str | None:
     return None if n_digit <= {0, 3} else "."
 
 
-def _around(parted: Iterable[Parted]) -> tuple[str, str] | None:
-    """Return prefix and suffix of a column; None where there are several of one of them."""
+def _around(parted: Iterable[Parted]) -> tuple[str, str, str] | None:
+    """Return prefix and suffix of a column, and the suffix of 1; None where there are several of one of them."""
     prefixes, suffixes = (sorted({getattr(parts, name) for parts in parted} - {""}) for name in ("prefix", "suffix"))
-    if len({one.strip().casefold() for one in prefixes}) > 1 or len(set(map(_unit, suffixes))) > 1:
+    if len({one.strip().casefold() for one in prefixes}) > 1:
         return None
-    return (prefixes or [""])[0], (suffixes or [""])[0]
+    if len(set(map(_unit, suffixes))) > 1:
+        single, *others = sorted(suffixes, key=len)
+        return ((prefixes or [""])[0], others[0], single) if _is_of_one(single, others, parted) else None
+    return (prefixes or [""])[0], (suffixes or [""])[0], ""
+
+
+def _is_of_one(single: str, others: Sequence[str], parted: Iterable[Parted]) -> bool:
+    """Return whether a suffix, such as day, stands behind 1 alone, and its plural, such as days, behind all others."""
+    one, several = _unit(single), {*map(_unit, others)}
+    if len(several) > 1 or not _is_plural(several.pop(), one):
+        return False
+    return all((parts.core == "1") == (_unit(parts.suffix) == one) for parts in parted if parts.suffix)
+
+
+def _is_plural(unit: str, singular: str) -> bool:
+    """Return whether a unit is the plural of a word: days of day, Jahre of Jahr, meses of mes; never mm of m."""
+    n_more = len(unit) - len(singular)
+    return len(singular) >= _SHORTEST_SINGULAR and 0 < n_more <= _PLURAL and unit.startswith(singular)
 
 
 def _digits(cores: Sequence[str], decimal: str) -> int:
