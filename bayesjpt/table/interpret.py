@@ -20,6 +20,7 @@ from bayesjpt.table.written_durations import are_lengths, are_race_times, durati
 from bayesjpt.table.written_numbers import (
     NumberNotation,
     NumberReadings,
+    is_currency,
     number_readings,
     plain_decimal,
 )
@@ -130,7 +131,7 @@ def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
         return plain
     if found.notations[0].suffix and stray_units(cells.distinct.tolist(), cells.counts()):
         return None
-    decimal = hints.decimal if by_option else found.likely_decimal or hints.decimal
+    decimal = hints.decimal if by_option else found.likely_decimal or hints.decimal or _decimal_of_amounts(found)
     chosen = next((k for k, one in enumerate(found.notations) if one.decimal == decimal), 0)
     notation = found.notations[chosen]
     if plain is not None and notation.decimal == "." and not notation.group:
@@ -138,6 +139,16 @@ def spelled_number(cells: Cells, hints: Hints = NO_HINTS) -> Cells | None:
     notes = [_number_note(cells, found, chosen, hints), _unit_note(cells) if notation.suffix else ""]
     note = "; ".join(filter(None, notes))
     return replace(cells.retold("number", found.values[chosen]), notation=notation, note=note)
+
+
+def _decimal_of_amounts(found: NumberReadings) -> str:
+    """Return the decimal mark of amounts of money whose marks may all part thousands; empty where nothing tells.
+
+    Prices of a unit, such as 1.459 € a litre, have three decimals; larger amounts have two: 10.229 TL are thousands.
+    """
+    grouped = [one for one in found.notations if one.group and is_currency((one.prefix or one.suffix).strip())]
+    is_small = min(np.abs(values).max() for values in found.values) < _SINGLE_DIGIT
+    return grouped[0].decimal if len(found.notations) == 2 and len(grouped) == 1 and not is_small else ""
 
 
 def _unit_note(cells: Cells) -> str:

@@ -66,3 +66,26 @@ def test_plain_numbers_with_another_minus_sign_have_nothing_to_tell():
     written = [f"{x:.1f}".replace("-", "\u2212") for x in np.random.default_rng(8).normal(0.0, 8.0, N)]
     (column, _) = as_table({"x": written, "y": np.arange(N) % 7}).schema
     assert column.reason == "numbers, not all whole; recorded to 0.1"
+
+
+AMOUNTS = [
+    (["10.229 TL", "5.018 TL", "20.111 TL"], 10_229.0),
+    (["€12,345", "€45,678", "€7,100"], 12_345.0),
+    (["1.459 €", "1.399 €", "1.501 €"], 1.459),
+    (["12.345 kg", "45.678 kg", "7.100 kg"], 12.345),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*reads it otherwise")
+@pytest.mark.parametrize(("texts", "expected"), AMOUNTS)
+def test_large_amounts_of_money_have_no_three_decimals(texts, expected):
+    assert (
+        as_table(pd.DataFrame({"x": texts * 9, "y": np.arange(27) % 7}), kinds={"x": "real"}).values[0, 0] == expected
+    )
+
+
+def test_the_decimal_mark_of_other_columns_decides_about_amounts():
+    frame = pd.DataFrame({"x": ["10.229 TL", "5.018 TL", "20.111 TL"] * 9, "y": np.arange(27) % 7 + 0.5})
+    frame["y"] = frame["y"].astype(str)
+    with pytest.warns(BayesjptWarning, match="is read as 10.229, as in column 'y'"):
+        assert as_table(frame, kinds={"x": "real"}).values[0, 0] == 10.229
