@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -107,7 +108,7 @@ def joined_names(first: Sequence[str], record: Sequence[str], records: Sequence[
     """Return the names in the first two records of a table as one a column, where only both tell all columns apart.
 
     Those of the first one repeat, or stand before empty cells as merged cells of a workbook do; the second one holds no
-    value and no text of the records below. None where it is no row of names.
+    value but years, and no text of the records below. None where it is no row of names.
 
     Examples
     --------
@@ -116,6 +117,8 @@ def joined_names(first: Sequence[str], record: Sequence[str], records: Sequence[
     ['Person Name', 'Person Age', 'Score']
     >>> joined_names(["Person", "", "Score"], ["Name", "Age", "Art"], below)
     ['Person Name', 'Person Age', 'Score Art']
+    >>> joined_names(["", "Sales", ""], ["Person", "2022", "2023"], below)
+    ['Person', 'Sales 2022', 'Sales 2023']
     >>> joined_names(["name", "size", "size"], ["", "cm", "cm"], below) is None
     True
     """
@@ -124,13 +127,27 @@ def joined_names(first: Sequence[str], record: Sequence[str], records: Sequence[
         above.append(above[-1] if above and part and not name else name)
     names = [" ".join(filter(None, pair)) for pair in zip(above, record, strict=True)]
     named = [name for name in above if name]
-    if len(set(named)) == len(named) or len(set(names)) < len(names) or not names_values(record, records):
+    has_years = _holds_years(record, records)
+    if len(set(named)) == len(named) or len(set(names)) < len(names):
+        return None
+    if not has_years and not names_values(record, records):
         return None
     for position, part in enumerate(record):
         below = {other[position].strip() for other in records[:_N_RECORDS]}
-        if part and (part in MISSING or part in below or is_value([part])):
+        if part and (part in MISSING or part in below or (is_value([part]) and not has_years)):
             return None
     return names
+
+
+def _holds_years(record: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Return whether the values of a record are years, two at least, and none below them is one."""
+    years = [position for position, part in enumerate(record) if part and is_value([part])]
+    below = [other[position].strip() for other in records[:_N_RECORDS] for position in years]
+    are_years = all(_YEAR.fullmatch(record[position]) for position in years)
+    return len(years) > 1 and are_years and not any(map(_YEAR.fullmatch, below))
+
+
+_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 MISSING = cells_of.MISSING_TOKENS | cells_of.NO_NUMBER_TOKENS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayesjpt.errors import BayesjptWarning
-from bayesjpt.table.header import holds_names
+from bayesjpt.table.header import holds_names, joined_names
 from bayesjpt.table.table import read_table
 
 NAMES = ["Person Name", "Person Age", "Score Math", "Score Art", "When"]
@@ -76,3 +76,21 @@ def test_a_cell_is_a_value_where_it_is_one_among_those_below():
     ]
     assert not holds_names(["Feb-19", "7"], months)  # the 19 may be a day, too
     assert holds_names(["2019-01-01", "2019-02-01"], [["1.5", "2"], ["3.5", "4"]])
+
+
+@pytest.mark.parametrize("top", [",Revenue,,Costs,,", "Region,Revenue,Revenue,Costs,Costs,Costs"])
+def test_years_below_merged_names_are_names(tmp_path, top):
+    rng = np.random.default_rng(3)
+    rows = "".join(f"R{k % 7},{','.join(f'{x:.1f}' for x in rng.normal(100.0, 9.0, 5))}\n" for k in range(40))
+    first = "Region" if top[0] == "," else ""
+    (tmp_path / "t.csv").write_text(f"{top}\n{first},2022,2023,2022,2023,2024\n{rows}")
+    with pytest.warns(BayesjptWarning, match="stand in two rows, which are joined: Region, Revenue 2022, Revenue 2023"):
+        table = read_table(tmp_path / "t.csv")
+    assert (table.n_row, table.names[-1]) == (40, "Costs 2024")
+
+
+def test_years_below_names_are_cells_where_years_follow():
+    first, record = ["Region", "From", "", "n"], ["a", "2001", "2004", "7"]
+    below = [["b", "2003", "2005", "8"], ["c", "1999", "2001", "9"]]
+    assert joined_names(first, record, below) is None
+    assert joined_names(first, ["a", "2001", "2004", "2000"], [["b", "3.5", "1", "8"], ["a", "2", "1", "9"]]) is None
