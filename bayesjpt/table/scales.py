@@ -2,7 +2,7 @@
 
 One scale a line, its ranks from the least to the largest, apart by ``<``; other words for a rank are apart by commas.
 Words are compared without case, accents and punctuation (`bayesjpt.table.ordered_labels`). Languages: English, German,
-French, Spanish, Italian, Portuguese, Dutch. What is a scale only in some trades (free < basic < premium) is not here.
+French, Spanish, Italian, Portuguese, Dutch, Polish, Turkish. What is a scale only in some trades (free < basic < premium) is not here.
 """
 
 from __future__ import annotations
@@ -198,13 +198,31 @@ nooit < zelden < soms < vaak < altijd
 slecht < matig, voldoende < goed < zeer goed < uitstekend
 maandag, ma < dinsdag, di < woensdag, wo < donderdag, do < vrijdag, vr < zaterdag, za < zondag, zo
 januari, jan < februari, feb < maart, mrt < april, apr < mei < juni, jun < juli, jul < augustus, aug < september, sep < oktober, okt < november, nov < december, dec
+bardzo niski, bardzo niska, bardzo niskie < niski, niska, niskie < średni, średnia, średnie, umiarkowany < wysoki, wysoka, wysokie < bardzo wysoki, bardzo wysoka, bardzo wysokie
+bardzo mały, bardzo mała, bardzo małe < mały, mała, małe < średni, średnia, średnie < duży, duża, duże < bardzo duży, bardzo duża, bardzo duże
+nigdy < bardzo rzadko < rzadko < czasami, czasem < często < bardzo często, zazwyczaj < zawsze
+zdecydowanie nie, zdecydowanie się nie zgadzam < raczej nie, raczej się nie zgadzam, nie zgadzam się < trudno powiedzieć, ani tak ani nie, nie mam zdania < raczej tak, raczej się zgadzam, zgadzam się < zdecydowanie tak, zdecydowanie się zgadzam
+niedostateczny < dopuszczający < dostateczny < dobry < bardzo dobry < celujący
+bardzo źle, bardzo zły, bardzo zła < źle, zły, zła < przeciętnie, przeciętny, przeciętna, średnio < dobrze, dobry, dobra < bardzo dobrze, bardzo dobry, bardzo dobra
+podstawowe < gimnazjalne < zawodowe, zasadnicze zawodowe < średnie < wyższe
+poniedziałek < wtorek < środa < czwartek < piątek < sobota < niedziela
+styczeń < luty < marzec < kwiecień < maj < czerwiec < lipiec < sierpień < wrzesień < październik < listopad < grudzień
+çok düşük < düşük < orta < yüksek < çok yüksek
+çok küçük < küçük < orta < büyük < çok büyük
+hiç, hiçbir zaman, asla < nadiren < bazen, ara sıra < sık sık, genellikle, çoğu zaman < her zaman
+kesinlikle katılmıyorum, hiç katılmıyorum < katılmıyorum < kararsızım, ne katılıyorum ne katılmıyorum < katılıyorum < kesinlikle katılıyorum, tamamen katılıyorum
+çok kötü < kötü < orta, vasat < iyi < çok iyi < mükemmel
+ilkokul < ortaokul < lise < ön lisans < lisans, üniversite < yüksek lisans < doktora
+pazartesi < salı < çarşamba < perşembe < cuma < cumartesi < pazar
+ocak < şubat < mart < nisan < mayıs < haziran < temmuz < ağustos < eylül < ekim < kasım < aralık
 """
 
 NO_ANSWERS = """
 unknown, not known, not stated, not specified, unspecified, not available, n a, na, none, missing, no answer, dont know, don t know,
 prefer not to say, refused, undefined, blank, unbekannt, keine angabe, k a, weiss nicht, fehlt, ohne angabe,
 inconnu, inconnue, non renseigne, ne sait pas, sans reponse, desconocido, desconocida, no sabe, ns nc, no consta,
-sconosciuto, non so, desconhecido, nao sei, onbekend, weet niet, geen antwoord
+sconosciuto, non so, desconhecido, nao sei, onbekend, weet niet, geen antwoord,
+nie wiem, brak danych, brak odpowiedzi, bilmiyorum, cevap yok
 """
 """Labels that say that there is no answer: they may stand beside a scale without a place on it."""
 

@@ -75,6 +75,14 @@ ORDERED = {
     "changes": ["Much worse", "Worse", "About the same", "Better", "Much better"],
     "American schools": ["Less than high school", "High school diploma", "Some college", "Bachelor's degree"],
     "Spanish schools": ["primaria", "secundaria", "universitaria"],
+    "Polish agreement": ["zdecydowanie nie", "raczej nie", "trudno powiedzieć", "raczej tak", "zdecydowanie tak"],
+    "Polish frequencies": ["nigdy", "rzadko", "czasami", "często", "zawsze"],
+    "Polish degrees": ["niski", "średni", "wysoki"],
+    "Polish marks": ["niedostateczny", "dopuszczający", "dostateczny", "dobry", "bardzo dobry", "celujący"],
+    "Turkish agreement": ["Hiç katılmıyorum", "Kararsızım", "Katılıyorum", "Tamamen katılıyorum"],  # noqa: RUF001
+    "Turkish frequencies": ["hiç", "nadiren", "bazen", "sık sık", "her zaman"],  # noqa: RUF001
+    "Turkish marks": ["çok kötü", "kötü", "orta", "iyi", "çok iyi"],
+    "Turkish months": ["Ocak", "Şubat", "Mart", "Ekim"],
 }
 RANKS = {
     "ages": ["18-24", "25-34", "35-44", "65+"],
