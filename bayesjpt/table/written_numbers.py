@@ -21,10 +21,13 @@ _CORE = re.compile(r"\d[\d.,' ]*\d(?:[eE][+-]?\d+)?|\d(?:[eE][+-]?\d+)?|[.,]\d+"
 _PLAIN = re.compile(r"(-?)(\d(?:[\d.,]*\d)?)")
 """Most numbers, whose parts are seen at once."""
 _WITH_POINT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?")
+_FOOTNOTE = re.compile(r"(?<=\d)(?:\[(?:[a-z]|\d{1,2})\])+$")
+"""What encyclopedias put behind a number, which is none of its unit: 1,204[a]."""
 _BEFORE = re.compile(r"(?P<open>\(?) *(?P<sign>[+-]?) *(?P<prefix>[^\s()+-]*(?:\.)?)(?P<gap> *)(?P<inner>[+(-]?) *")
 _AFTER = re.compile(
     r"(?P<early>\)?)(?P<gap> *)"
-    r"(?P<suffix>[.,]-{1,2}|[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?[-+]?)(?P<close> *\)?)"
+    r"(?P<suffix>[.,]-{1,2}|(?:/(?=[^\W\d_]{2}))?"
+    r"[^\s\d()+.,;:'\"#&=/_-][^\d()+,;:'\"#&=-]{0,14}[23]?)??(?P<trail> ?[-+]?)(?P<close> *\)?)"
 )
 _CURRENCY = frozenset(
     """
@@ -184,7 +187,7 @@ def parted_of(text: str) -> Parted | None:
     known = _PLAIN.fullmatch(text)
     if known is not None:
         return Parted(known[2], "", "", known[1])
-    plain = text.translate(_SPACES).strip()
+    plain = _FOOTNOTE.sub("", text.translate(_SPACES).strip())
     found = _CORE.search(plain)
     if found is None:
         return None

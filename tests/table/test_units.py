@@ -10,6 +10,7 @@ import pytest
 
 from bayesjpt.errors import BayesjptWarning
 from bayesjpt.table.table import as_table
+from bayesjpt.table.written_numbers import number_readings
 
 N = 300
 SIZES = np.random.default_rng(5).gamma(4.0, 5.0, N)
@@ -89,3 +90,22 @@ def test_the_decimal_mark_of_other_columns_decides_about_amounts():
     frame["y"] = frame["y"].astype(str)
     with pytest.warns(BayesjptWarning, match="is read as 10.229, as in column 'y'"):
         assert as_table(frame, kinds={"x": "real"}).values[0, 0] == 10.229
+
+
+def test_footnotes_are_no_units():
+    texts = [f"{1_000 + k:,}{'[a]' if k % 9 == 0 else '[12]' if k % 7 == 0 else ''}" for k in range(90)]
+    table = as_table(pd.DataFrame({"x": texts, "y": np.arange(90) % 7}), decimal=".")
+    np.testing.assert_array_equal(table.values[0], 1_000.0 + np.arange(90))
+    assert table.schema.columns[0].text(1_009.0) == "1,009"
+
+
+def test_amounts_may_be_told_for_a_time_or_a_thing():
+    texts = [f"${240 + 7 * k:,}/mo" for k in range(200)]
+    table = as_table(pd.DataFrame({"x": texts, "y": np.arange(200) % 7}), decimal=".")
+    np.testing.assert_array_equal(table.values[0], 240.0 + 7.0 * np.arange(200))
+    assert [table.schema.columns[0].text(value) for value in table.values[0]] == texts
+
+
+@pytest.mark.parametrize("texts", [["1/2", "3/4"], ["5/A", "7/A"], ["10/10", "7/10"], ["[5]", "[7]"]])
+def test_fractions_codes_and_brackets_are_no_numbers(texts):
+    assert number_readings(texts) is None
