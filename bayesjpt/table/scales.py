@@ -84,7 +84,8 @@ zero < one < two < three < four < five < six < seven < eight < nine < ten < elev
 once < twice < three times, thrice < more, many times
 single < double, twin < triple < quadruple
 i < ii < iii < iv < v < vi < vii < viii < ix < x < xi < xii
-ia < ib < iia < iib < iiia < iiib < iv
+i < ia < ib < ic < ii < iia < iib < iic < iii < iiia < iiib < iiic < iv < iva < ivb
+underweight < normal, normal weight, healthy weight < overweight < obese, obesity
 primary < secondary < tertiary < quaternary
 local < regional < national < international, global
 village < town < city < metropolis

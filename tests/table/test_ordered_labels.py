@@ -75,6 +75,8 @@ ORDERED = {
     "changes": ["Much worse", "Worse", "About the same", "Better", "Much better"],
     "American schools": ["Less than high school", "High school diploma", "Some college", "Bachelor's degree"],
     "Spanish schools": ["primaria", "secundaria", "universitaria"],
+    "stages of cancer": ["IA", "IB", "IIA", "IIB", "III", "IV"],
+    "body mass": ["Underweight", "Normal", "Overweight", "Obese"],
     "Polish agreement": ["zdecydowanie nie", "raczej nie", "trudno powiedzieć", "raczej tak", "zdecydowanie tak"],
     "Polish frequencies": ["nigdy", "rzadko", "czasami", "często", "zawsze"],
     "Polish degrees": ["niski", "średni", "wysoki"],
