@@ -369,7 +369,7 @@ def plain_decimal(texts: Sequence[str]) -> str | None:
     return None if n_digit <= {0, 3} else "."
 
 
-def _around(parted: Iterable[Parted]) -> tuple[str, str, str] | None:
+def _around(parted: Sequence[Parted]) -> tuple[str, str, str] | None:
     """Return prefix and suffix of a column, and the suffix of 1; None where there are several of one of them."""
     prefixes, suffixes = (sorted({getattr(parts, name) for parts in parted} - {""}) for name in ("prefix", "suffix"))
     if len({one.strip().casefold() for one in prefixes}) > 1:
@@ -380,7 +380,7 @@ def _around(parted: Iterable[Parted]) -> tuple[str, str, str] | None:
     return (prefixes or [""])[0], (suffixes or [""])[0], ""
 
 
-def _is_of_one(single: str, others: Sequence[str], parted: Iterable[Parted]) -> bool:
+def _is_of_one(single: str, others: Sequence[str], parted: Sequence[Parted]) -> bool:
     """Return whether a suffix, such as day, stands behind 1 alone, and its plural, such as days, behind all others."""
     one, several = _unit(single), {*map(_unit, others)}
     if len(several) > 1 or not _is_plural(several.pop(), one):
