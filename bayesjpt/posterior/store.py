@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +83,24 @@ def write_tree(tree: xr.DataTree, path) -> None:
     try:
         # HDF5 writes into memory: a library that meets a full disk in its own files ends the interpreter
         content = io.BytesIO()
-        tree.to_netcdf(content, engine="h5netcdf", encoding=checksums)  # pyright: ignore[reportArgumentType] - it may
+        with _no_lock_of_dask():
+            tree.to_netcdf(content, engine="h5netcdf", encoding=checksums)  # pyright: ignore[reportArgumentType] - it may
         replace_file(path, content.getvalue())
     except MemoryError:
         raise FitFileError(f"no memory for the content of {str(path)!r}", remedy="Keep fewer draws: thin=") from None
     except OSError as error:
         raise FitFileError(f"cannot write {str(path)!r}: {reason(error)}") from None
+
+
+@contextmanager
+def _no_lock_of_dask() -> Iterator[None]:
+    """Have xarray ask no cluster for a lock of what it writes.
+
+    Where a client of Dask is open it does, by the name of the file, and bytes in memory have none.
+    """
+    dask = sys.modules.get("dask")  # a client that is open has imported it
+    with nullcontext() if dask is None else dask.config.set(scheduler="threads"):
+        yield
 
 
 def to_tree(post: Posterior) -> xr.DataTree:

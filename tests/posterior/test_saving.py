@@ -102,3 +102,11 @@ def test_a_checkpoint_says_why_it_cannot_be_written(small_disk):
     with StructuresFolder(small_disk) as folder, pytest.raises(CheckpointError, match="no space"):
         folder.keep_scores(0, np.zeros((100, 1000)))
     assert list(small_disk.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_is_saved_while_a_client_of_dask_is_open(post, saved, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    with distributed.Client(n_workers=0, protocol="tcp", dashboard_address=None):
+        post.save(tmp_path / "fit.nc")
+    assert (tmp_path / "fit.nc").read_bytes() == saved.read_bytes()
