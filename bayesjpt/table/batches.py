@@ -6,13 +6,9 @@ cut into files.
 
 from __future__ import annotations
 
-import contextlib
 import glob
-import gzip
-import io
 import itertools
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,22 +17,24 @@ from typing import Any
 
 from bayesjpt.errors import TableError
 from bayesjpt.executors import Run, in_turn
-from bayesjpt.table.delimited import around_names, named_separator, separator_of
-from bayesjpt.table.read import Guarded, ReadLimits
+from bayesjpt.table.read import ReadLimits
+from bayesjpt.table.text_files import (
+    TEXT,
+    as_our_errors,
+    common_kind,
+    first_line,
+    is_text,
+    separator,
+    text_batches,
+    text_kinds,
+    text_names,
+)
 from bayesjpt.user_paths import as_path
 
-PARQUET, ARROW, TEXT = (".parquet",), (".feather", ".arrow", ".ipc"), (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+PARQUET, ARROW = (".parquet",), (".feather", ".arrow", ".ipc")
 SUFFIXES = PARQUET + ARROW + TEXT
 BATCH_ROWS = 65_536
 """Rows read at once."""
-_TEXT_BYTES = 2**24
-"""Bytes of a text file that are parsed at once, unless lines may be longer."""
-_MOST_TEXT_BYTES = 2**31 - 1
-"""What Arrow can parse at once."""
-_N_FIRST_BYTES = _TEXT_BYTES // 16
-"""Bytes in which the names of its columns stand."""
-_HEAD_BYTES = 2**16
-"""Bytes in which its separator is looked for, and rows that are none of the table."""
 _N_SHOWN = 6
 """Categories that a message names."""
 
@@ -55,6 +53,8 @@ class Files:
         Of each file.
     limits : ReadLimits
         Of text files.
+    separator : str, optional
+        The character between cells, if all are text files with one.
     """
 
     paths: tuple[Path, ...]
@@ -62,6 +62,7 @@ class Files:
     kinds: tuple[Any, ...]
     n_rows: tuple[int, ...]
     limits: ReadLimits
+    separator: str | None
 
     @property
     def first_rows(self) -> list[int]:
@@ -134,6 +135,12 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
             files = [path]
         else:
             files = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
+        if not files and os.path.isdir(path):
+            raise TableError(
+                f"folder {str(entry)!r} holds no table",
+                f"files whose names end in one of {', '.join(SUFFIXES)}",
+                f"Name those in folders within by a pattern: '{entry}/**/*.parquet'.",
+            )
         if not files:
             raise TableError(
                 f"no file {str(entry)!r}", "a file, a folder of files or a pattern such as 'folder/*.parquet'"
@@ -169,7 +176,7 @@ def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn, lim
     if not isinstance(limits, ReadLimits):
         raise TableError(f"limits of type {type(limits).__name__}", "bj.ReadLimits(...)")
     found = find_files(paths)
-    columns, n_rows = zip(*run(_facts_of, [(path, limits) for path in found]), strict=True)
+    columns, n_rows, separators = zip(*run(_facts_of, [(path, limits) for path in found]), strict=True)
     first = columns[0]
     for path, kind_of in zip(found[1:], columns[1:], strict=True):
         for name in [*first, *kind_of]:
@@ -182,7 +189,8 @@ def open_files(paths: str | Path | Sequence[str | Path], run: Run = in_turn, lim
     _check_orders(found, first, limits)
     kinds = {name: {path: kind_of[name] for path, kind_of in zip(found, columns, strict=True)} for name in first}
     in_all = tuple(_kind_in_all(name, by_file) for name, by_file in kinds.items())
-    return Files(found, tuple(first), in_all, tuple(n_rows), limits)
+    separator_of_all = separators[0] if len(set(separators)) == 1 else None
+    return Files(found, tuple(first), in_all, tuple(n_rows), limits, separator_of_all)
 
 
 def _check_orders(paths: Sequence[Path], kinds: dict[str, Any], limits: ReadLimits) -> None:
@@ -207,10 +215,6 @@ def _check_orders(paths: Sequence[Path], kinds: dict[str, Any], limits: ReadLimi
                 )
 
 
-def _is_text(path: Path) -> bool:
-    return path.name.lower().endswith(TEXT)
-
-
 def _kind_in_all(name: str, kinds: dict[Path, Any]) -> Any:
     """Return the type of a column in all files: a file in which it is empty has that of the others.
 
@@ -218,8 +222,8 @@ def _kind_in_all(name: str, kinds: dict[Path, Any]) -> Any:
     """
     import pyarrow as pa
 
-    of_texts = _common({kind for path, kind in kinds.items() if _is_text(path)})
-    known = {path: of_texts if _is_text(path) else kind for path, kind in kinds.items()}
+    of_texts = common_kind({kind for path, kind in kinds.items() if is_text(path)})
+    known = {path: of_texts if is_text(path) else kind for path, kind in kinds.items()}
     known = {path: kind for path, kind in known.items() if kind != pa.null()}
     first = next(iter(known), None)
     if first is None:
@@ -261,21 +265,14 @@ _UNITS = ("s", "ms", "us", "ns")
 """Of time stamps, from the coarsest on."""
 
 
-def _common(kinds: set[Any]) -> Any:
-    """Return what the cells of all text files can be read as."""
+def _facts_of(path: Path, limits: ReadLimits) -> tuple[dict[str, Any], int, str | None]:
+    """Return the type of each column of a file, and how many rows it has; a text file is read for it.
+
+    The last is the separator of a text file.
+    """
     import pyarrow as pa
 
-    known = kinds - {pa.null()}
-    if len(known) <= 1:
-        return next(iter(known), pa.null())
-    return pa.float64() if known <= {pa.int64(), pa.float64()} else pa.string()
-
-
-def _facts_of(path: Path, limits: ReadLimits) -> tuple[dict[str, Any], int]:
-    """Return the type of each column of a file, and how many rows it has; a text file is read for it."""
-    import pyarrow as pa
-
-    if not _is_text(path):
+    if not is_text(path):
         try:
             file = _arrow_file(path)
             if path.suffix.lower() in PARQUET:
@@ -284,21 +281,16 @@ def _facts_of(path: Path, limits: ReadLimits) -> tuple[dict[str, Any], int]:
                 schema = file.schema
                 n_row = sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"file {path.name!r} cannot be read: {_line(error)}") from error
+            raise TableError(f"file {path.name!r} cannot be read: {first_line(error)}") from error
         _check_names(path, schema.names)
         # what polars writes as views has few functions in Arrow
         kinds = {
             name: pa.string() if kind == pa.string_view() else kind
             for name, kind in zip(schema.names, schema.types, strict=True)
         }
-        return kinds, n_row
-    found: dict[str, set[Any]] = {name: set() for name in _guarded_names(path)}
-    n_row = 0
-    for batch in _guarded(path, {}, limits):
-        n_row += batch.num_rows
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            found[name].add(_read_as(column))
-    return {name: _common(types) for name, types in found.items()}, n_row
+        return kinds, n_row, None
+    _check_names(path, text_names(path))
+    return *text_kinds(path, limits), separator(path)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -307,37 +299,6 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
             raise TableError(
                 f"file {path.name!r} has {n_column} columns {name!r}", "a name of its own for each", "Rename."
             )
-
-
-def _read_as(column: Any) -> Any:
-    """Return the type as which texts of a batch can be read: int64, float64, string; null if all are missing.
-
-    Texts stay texts, for `bayesjpt.as_table` to decide, where Arrow would read a number into a code such as 007 or
-    0x1F, lose digits of a whole number, or take for decimals what may be marks between thousands.
-    """
-    import pyarrow as pa
-    import pyarrow.compute
-
-    pc: Any = pyarrow.compute  # its functions are made when it is imported
-    if column.null_count == len(column):
-        return pa.null()
-    if pc.any(pc.match_substring_regex(column, _CODE)).as_py():
-        return pa.string()
-    for kind, other in ((pa.int64(), None), (pa.float64(), _MANY_DIGITS)):
-        try:
-            column.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        if other is None:
-            return kind
-        in_two_ways = pc.all(pc.match_substring_regex(column, _THOUSANDS)).as_py()
-        return pa.string() if in_two_ways or pc.any(pc.match_substring_regex(column, other)).as_py() else kind
-    return pa.string()
-
-
-_CODE = r"^\s*[+-]?0[0-9xX]"
-_MANY_DIGITS = r"^\s*[+-]?[0-9]{16,}\s*$"
-_THOUSANDS = r"^\s*[+-]?([0-9]{1,3}(\.[0-9]{3})*|[0-9]+)\s*$"
 
 
 def _arrow_file(path: Path) -> Any:
@@ -350,39 +311,9 @@ def _arrow_file(path: Path) -> Any:
     return pyarrow.ipc.open_file(str(path))
 
 
-@contextlib.contextmanager
-def _as_our_errors(path: Path, n_piece: int) -> Iterator[None]:
-    """Make what is said of a bad file our error; text is read in pieces of so many bytes."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise TableError(f"file {path.name!r} cannot be read: {_line(error)}", "text in UTF-8") from error
-    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-        if "straddl" in str(error):
-            remedy = "Raise it with limits=bj.ReadLimits(line_bytes=...).", "Raise it with --line-bytes."
-            raise _long_line(path, n_piece, *remedy) from None
-        found = f"file {path.name!r} cannot be read: {_line(error)}"
-        if "UTF8" in str(error):
-            remedy = "Save it as UTF-8; a file that is read by itself may have any encoding."
-            raise TableError(found, "text in UTF-8", remedy) from error
-        raise TableError(found) from error
-
-
-def _n_piece(limits: ReadLimits) -> int:
-    """Return the bytes of a text file that are parsed at once, of which a line cannot have more."""
-    return int(min(max(_TEXT_BYTES, limits.line_bytes), _MOST_TEXT_BYTES))
-
-
-def _long_line(path: Path, most: int, remedy: str, command: str | None = None) -> TableError:
-    found = f"a line of {path.name!r} has more than {most} bytes"
-    return TableError(found, "a table with line ends", remedy, command=command)
-
-
 def _guarded(path: Path, kinds: dict[str, Any], limits: ReadLimits) -> Iterator[Any]:
     """Yield the batches of a file, of the columns and types given; what Arrow says of a bad one becomes our error."""
-    with _as_our_errors(path, _n_piece(limits)):
+    with as_our_errors(path, limits):
         for batch in _batches(path, kinds, limits):
             yield _of_kinds(batch, kinds) if kinds else batch
 
@@ -404,94 +335,4 @@ def _batches(path: Path, kinds: dict[str, Any], limits: ReadLimits) -> Iterator[
         for number in range(file.num_record_batches):
             yield file.get_batch(number)
     else:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        readable = pa.int64(), pa.float64(), pa.string()  # of others, which are those of Arrow files, all is missing
-        written = _names(path)
-        types = {name: kinds.get(name.strip(), pa.null()) for name in written}
-        types = {name: kind if kind in readable else pa.null() for name, kind in types.items()}
-        options = (
-            csv.ReadOptions(block_size=_n_piece(limits), skip_rows=_n_above(path)),
-            csv.ParseOptions(delimiter=_separator(path), newlines_in_values=True),
-            csv.ConvertOptions(
-                column_types=types if kinds else dict.fromkeys(written, pa.string()),
-                null_values=list(_MISSING),
-                strings_can_be_null=True,
-            ),
-        )
-        with _text_file(path, limits) as file:
-            for batch in csv.open_csv(file, *options):
-                yield pa.RecordBatch.from_arrays(batch.columns, [name.strip() for name in batch.schema.names])
-
-
-@contextlib.contextmanager
-def _text_file(path: Path, limits: ReadLimits) -> Iterator[Any]:
-    """Open a text file; a compressed one holds at most what limits allow."""
-    import pyarrow as pa
-
-    if not path.name.lower().endswith(".gz"):
-        yield path
-        return
-    with gzip.open(path, "rb") as raw:
-        guarded = Guarded(raw, path, limits, is_compressed=True)
-        yield pa.PythonFile(io.BufferedReader(guarded, _N_FIRST_BYTES), "r")
-
-
-_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "?")
-"""Texts that mean a missing cell, as in `bayesjpt.read_table`."""
-
-
-def _head(path: Path) -> bytes:
-    """Return the first lines of a text file."""
-    with gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb") as file:
-        head = file.read(_N_FIRST_BYTES)
-    end = head.rfind(b"\n")
-    return head[: end + 1] if end >= 0 else head
-
-
-def _first_lines(path: Path) -> list[str]:
-    return _head(path)[:_HEAD_BYTES].decode("utf-8-sig", "replace").splitlines(keepends=True)
-
-
-def _separator(path: Path) -> str:
-    lines = _first_lines(path)
-    return named_separator(lines) or separator_of(path.name, lines)
-
-
-def _n_above(path: Path) -> int:
-    """Return the number of lines above the names: one that names the separator, or none."""
-    return int(named_separator(_first_lines(path)) is not None)
-
-
-def _names(path: Path) -> list[str]:
-    """Return the names in the first line of a text file."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    return csv.read_csv(
-        pa.BufferReader(_head(path)),
-        csv.ReadOptions(skip_rows=_n_above(path)),
-        parse_options=csv.ParseOptions(delimiter=_separator(path), invalid_row_handler=lambda row: "skip"),
-    ).schema.names
-
-
-def _guarded_names(path: Path) -> list[str]:
-    with _as_our_errors(path, _TEXT_BYTES):
-        head = _head(path)
-        if len(head) == _N_FIRST_BYTES and b"\n" not in head and b"\r" not in head:
-            raise _long_line(path, _N_FIRST_BYTES, "Read it by itself where it is one: bj.read_table(path).")
-        found = around_names(head[:_HEAD_BYTES], path.name)
-        if found:
-            raise TableError(
-                f"file {path.name!r} has {found}",
-                "names in the first row of each of several files, and rows of cells below",
-                "Write it without them, or read it by itself: bj.read_table leaves them out.",
-            )
-        names = [name.strip() for name in _names(path)]
-    _check_names(path, names)
-    return names
-
-
-def _line(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        yield from text_batches(path, kinds, limits)

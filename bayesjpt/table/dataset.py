@@ -33,7 +33,7 @@ from bayesjpt.errors import BayesjptError, BayesjptWarning, TableError, warn
 from bayesjpt.executors import Run, Submits, check_executor, run_by
 from bayesjpt.table.batches import Files, open_files
 from bayesjpt.table.encode import filler
-from bayesjpt.table.evidence import chosen_rows, decide_schema, error_in_whole, in_whole
+from bayesjpt.table.evidence import chosen_rows, decide_schema, error_in_whole, in_whole, is_evidence
 from bayesjpt.table.read import ReadLimits
 from bayesjpt.table.reading import ReadingOptions
 from bayesjpt.table.schema import Column, Schema
@@ -263,15 +263,16 @@ def dataset(
         raise TableError(f"{str(target)!r} is a file", "a folder in which rows are arranged")
     if target is not None and target.exists() and any(target.iterdir()):
         raise TableError(f"folder {str(target)!r} holds something else", "an empty folder, or one of the same rows")
+    known = {**reading, "sep": files.separator}
     with announced(f"Reading {len(files.paths)} file{'s' * (len(files.paths) > 1)}", progress):
-        schema, n_row = decide_schema(files, kinds, dict(reading) | closed, run)
+        schema, n_row = decide_schema(files, kinds, known | closed, run)
     try:
         made = _new_folder(target)
     except OSError as error:
         raise _not_written(target, error) from error
     try:
         with announced(f"Arranging {n_row} rows", progress):
-            facts = _arrange(files, schema, n_row, made, dict(reading), run) | {"asked": inputs, "format": _FORMAT}
+            facts = _arrange(files, schema, n_row, made, known, run) | {"asked": inputs, "format": _FORMAT}
         if files.stamps() != inputs["files"]:
             raise TableError(
                 "files have changed while they were read", "files that do not change meanwhile", "Begin anew."
@@ -402,6 +403,7 @@ def _arrange_file(files: Files, number: int, schema: Schema, folder: Path, readi
     import pyarrow as pa
 
     types, offsets = _storage(files, schema)
+    outside = "part" if is_evidence(sum(files.n_rows)) else "missing"
     names = [name for name in files.names if name in set(schema.names)]
     n_observed, said, done = np.zeros(len(schema), np.int64), [], files.first_rows[number]
     with contextlib.ExitStack() as stack:
@@ -416,7 +418,7 @@ def _arrange_file(files: Files, number: int, schema: Schema, folder: Path, readi
                 warnings.simplefilter("always", BayesjptWarning)
                 try:
                     rows = as_table(
-                        pa.Table.from_batches([batch.select(names)]), schema=schema, outside="missing", **reading
+                        pa.Table.from_batches([batch.select(names)]), schema=schema, outside=outside, **reading
                     )
                 except BayesjptError as error:
                     raise error_in_whole(error, numbers) from None
@@ -456,7 +458,7 @@ def _arrange(
     calls = [(files, number, schema, folder, reading) for number in range(len(files.paths))]
     for part in run(_arrange_file, calls):
         n_observed += part.n_observed
-        for text in part.said:
+        for text in [] if is_evidence(n_row) else part.said:  # or it was said when the schema was decided
             said.setdefault(re.sub(r"[\d.,]+", "", text), []).append(text)
     for texts in said.values():
         more = "" if len(texts) == 1 else f" (and the like in {len(texts) - 1} more batches)"

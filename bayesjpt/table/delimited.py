@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import io
 import itertools
@@ -11,7 +10,7 @@ import os
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -92,13 +91,10 @@ def read_text(content: bytes, name: str, reading: Reading, *, as_written: bool) 
     if reading.sep is not None and layout.has_header and len(layout.names) == 1:
         _tell_of_another_separator(content, layout, name)
     if len(content) >= _LARGE_BYTES:
-        table = _by_arrow(content, layout, as_written)
+        table = _by_arrow(content, layout, name, as_written)
         if table is not None:
             return _without_empty_end(table, layout, name), layout.separator
-    try:
-        table = _by_csv(content, layout, name, reading.header is None)
-    except csv.Error as error:
-        raise _unreadable(content, layout, name, str(error)) from None
+    table = _by_csv(content, layout, name, reading.header is None)
     return _without_empty_end(table, layout, name), layout.separator
 
 
@@ -111,24 +107,34 @@ def _tell_of_another_separator(content: bytes, layout: Layout, name: str) -> Non
         warn(f"{name!r} has one column by the separator {layout.separator!r}, and {max(n_cell)} by {other!r}")
 
 
-def _unreadable(content: bytes, layout: Layout, name: str, found: str) -> TableError:
-    """Return what is said of a text that a strict reader refused: where, and what there is to do."""
-    reader = csv.reader(_lines(content, layout.start), delimiter=layout.separator, strict=True)
-    first = n_line = content[: layout.start].count(b"\n")
-    with contextlib.suppress(csv.Error):
-        for _ in reader:
-            first = n_line + reader.line_num
-    failed, line = f"file {name!r} cannot be read", f"line {first + 1}"
-    if _OPEN in found:
-        return TableError(f"{failed}: quotes that open in {line} are not closed", "quotes around whole cells")
-    if _BEHIND in found:
-        return TableError(
-            f"{failed}: a cell of {line} goes on behind its quotes",
-            f"{layout.separator!r} between cells, and quotes doubled within them",
-            "Where another separator is meant, name it by sep=.",
-            command="Where another separator is meant, name it by --sep.",
-        )
-    return TableError(f"{failed}, from {line} on: {found}")
+def strict_records(lines: Iterable[str], separator: str, name: str, n_above: int) -> Iterator[list[str]]:
+    """Yield the records of a text, of whose lines some above are left out.
+
+    Raises
+    ------
+    TableError
+        Where quotes do not close, or a cell goes on behind them, by its line.
+    """
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    line = n_above + 1
+    try:
+        for record in reader:
+            line = n_above + reader.line_num + 1
+            yield record
+    except csv.Error as error:
+        failed, found = f"file {name!r} cannot be read", str(error)
+        if _OPEN in found:
+            raise TableError(
+                f"{failed}: quotes that open in line {line} are not closed", "quotes around whole cells"
+            ) from None
+        if _BEHIND in found:
+            raise TableError(
+                f"{failed}: a cell of line {line} goes on behind its quotes",
+                f"{separator!r} between cells, and quotes doubled within them",
+                "Where another separator is meant, name it by sep=.",
+                command="Where another separator is meant, name it by --sep.",
+            ) from None
+        raise TableError(f"{failed}, from line {line} on: {found}") from None
 
 
 _OPEN, _BEHIND = "unexpected end of data", "expected after"
@@ -297,11 +303,15 @@ def _unquoted(lines: Sequence[str]) -> str:
     return re.sub(r'"[^"]*"', "", "".join(lines))
 
 
+def _records(content: bytes, layout: Layout, name: str) -> Iterator[list[str]]:
+    n_above = content[: layout.start].count(b"\n")
+    return strict_records(_lines(content, layout.start), layout.separator, name, n_above)
+
+
 def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Cells]:
     """Return the cells of a text, row by row; without totals and remarks below the table, where it may end before."""
     names = layout.names
-    reader = csv.reader(_lines(content, layout.start), delimiter=layout.separator, strict=True)
-    records = filter(None, reader)
+    records = filter(None, _records(content, layout, name))
     for _ in range(layout.has_header + layout.n_below):
         next(records)
     # each column numbers its distinct texts as they come: one string is kept for each, whatever the number of rows
@@ -318,11 +328,7 @@ def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Ce
                     preamble.tell_below(name, rest, is_kept_by_option=False)
                     rows = rows[:offset]
                     break
-                raise TableError(
-                    f"data row {n_row + offset + 1} of {name!r} has {len(row)} cells",
-                    f"{len(names)} as in the {'header line' if layout.has_header else 'first one'}",
-                    "Put quotes around cells that hold the separator.",
-                )
+                raise ragged(name, n_row + offset + 1, row, len(names), has_header=layout.has_header)
         is_whole = may_end and not n_row and len(rows) < _N_ROW_CHUNK
         n_below = preamble.n_below(rows) if is_whole else 0
         if is_whole and not n_below:
@@ -339,6 +345,15 @@ def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Ce
     ]
 
 
+def ragged(name: str, number: int, record: Sequence[str], n_cell: int, *, has_header: bool = True) -> TableError:
+    """Return what is said of a row, numbered from 1, with another number of cells than its file's first."""
+    return TableError(
+        f"data row {number} of {name!r} has {len(record)} cells",
+        f"{n_cell} as in the {'header line' if has_header else 'first one'}",
+        "Put quotes around cells that hold the separator.",
+    )
+
+
 def _without_empty_end(table: list[Cells], layout: Layout, name: str) -> list[Cells]:
     """Return columns but for those without name and cells.
 
@@ -348,8 +363,25 @@ def _without_empty_end(table: list[Cells], layout: Layout, name: str) -> list[Ce
     return preamble.without_empty(table, layout.header, name) if n_row else table
 
 
-def _by_arrow(content: bytes, layout: Layout, as_written: bool) -> list[Cells] | None:
-    """Return the cells of a large text; None where Arrow refuses it, for the other way to say why."""
+def holds_line_end(column: Any) -> bool:
+    """Return whether a cell of Arrow's texts holds a line end.
+
+    So does one whose quotes do not close: Arrow reads on to the next quotes, or to the end of the file.
+    """
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute  # its functions are made when it is imported
+    return any(compute.any(compute.match_substring(column, end)).as_py() for end in "\n\r")
+
+
+def _by_arrow(content: bytes, layout: Layout, name: str, as_written: bool) -> list[Cells] | None:
+    """Return the cells of a large text; None where Arrow refuses it, for the other way to say why.
+
+    Raises
+    ------
+    TableError
+        Where quotes do not close.
+    """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -364,6 +396,9 @@ def _by_arrow(content: bytes, layout: Layout, as_written: bool) -> list[Cells] |
         )
     except (pa.ArrowException, UnicodeError):
         return None
+    if any(map(holds_line_end, table.columns)):
+        for _ in _records(content, layout, name):
+            pass
     with ThreadPoolExecutor(min(len(layout.names), os.cpu_count() or 1)) as pool:
         return list(pool.map(lambda name: _arrow_cells(name, table.column(name), as_written), layout.names))
 

@@ -35,7 +35,7 @@ from bayesjpt.table.yes_no import same_answer
 UNSEEN = ("other", "error", "missing")
 """What becomes of a label that training never showed."""
 
-OUTSIDE = ("error", "missing")
+OUTSIDE = ("error", "missing", "part")
 """What becomes of a number that no likelihood of its column can give."""
 
 
@@ -117,7 +117,7 @@ def encode(
                 labels[:-1][known != len(column.labels)] = None
                 unknown[position] = labels[cells.codes]
         else:
-            cells = _readable(cells, column, unreadable)
+            cells = _readable(cells, column, unreadable, are_part=outside == "part")
             cells = _as_numbers(cells, column, beyond, outside)
             known = cells.distinct
         row = np.append(known, np.nan)[cells.codes]
@@ -192,12 +192,12 @@ def _spelled_as(label: str, cells: Cells, column: Column) -> str:
     return f"+{label}" if label not in column.labels and f"+{label}" in column.labels else label
 
 
-def _readable(cells: Cells, column: Column, unreadable: list[Unreadable]) -> Cells:
+def _readable(cells: Cells, column: Column, unreadable: list[Unreadable], *, are_part: bool) -> Cells:
     """Return cells without the few that are no numbers, or dates, as the column's are; those are appended."""
     if cells.stored != "text" or _as_written(cells, column) is not None:
         return cells
     are_times = column.dtype == "datetime" or isinstance(column.notation, DateNotation | DurationNotation)
-    kept, found = new_cells_without_unreadable(cells, are_times=are_times)
+    kept, found = new_cells_without_unreadable(cells, are_times=are_times, are_part=are_part)
     if found is None or _as_written(kept, column) is None:
         return cells
     unreadable.append(found)
@@ -231,7 +231,7 @@ def _as_numbers(cells: Cells, column: Column, beyond: list[str], outside: str) -
         impossible = unusual & _outside(view.distinct, _reach(column))
     if column.base == "integer":
         impossible |= np.abs(view.distinct) > defaults.LARGEST_INTEGER
-    if impossible.any() and outside == "missing":
+    if impossible.any() and outside != "error":
         row, value = view.first(np.flatnonzero(impossible))
         beyond.append(f"{column.text(value)} in column {column.name!r} (first in row {row}), read as missing")
         view, unusual = cells_of.without_distinct(view, impossible), unusual[~impossible]

@@ -189,6 +189,11 @@ def error_in_whole(error: BayesjptError, numbers: np.ndarray) -> BayesjptError:
     return type(error)(in_whole(error.found, numbers), error.expected, error.remedy, command=error.command)
 
 
+def is_evidence(n_row: int) -> bool:
+    """Return whether the schema of a table is decided from all of its rows."""
+    return n_row <= SCHEMA_ROWS
+
+
 def _evidence_of(files: Files, number: int, bound: np.uint64) -> _Evidence:
     """Return what one file says: a function of its arguments."""
     found = _Evidence(files.first_rows[number], bound)

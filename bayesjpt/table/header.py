@@ -160,8 +160,12 @@ def is_value(texts: Sequence[str]) -> bool:
 
 def names_of(header: Sequence[str]) -> list[str]:
     """Return the names in a header row: positions for empty ones, and numbers behind those that are there twice."""
-    plain = [name.strip() or f"unnamed_{position}" for position, name in enumerate(header, start=1)]
-    return made_distinct(plain)
+    return made_distinct(plain_names(header))
+
+
+def plain_names(header: Sequence[str]) -> list[str]:
+    """Return the names in a header row without the spaces around them, and positions for empty ones."""
+    return [name.strip() or f"unnamed_{position}" for position, name in enumerate(header, start=1)]
 
 
 def made_distinct(names: Sequence[str]) -> list[str]:

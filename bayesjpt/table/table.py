@@ -277,9 +277,10 @@ def as_table(
     `read_table` in columns of plain texts; texts that all spell numbers or dates are read as such, as those of a file
     are. Dates and times become days since 1970-01-01 (UTC). Columns of arrays are named ``column_1`` and so on.
 
-    With ``outside="missing"``, numbers that no likelihood of a Schema can give are missing, with a warning. With
-    `ignore_new`, columns that a Schema does not know are ignored with a warning, unless it knows none of the table;
-    otherwise they are an error.
+    With ``outside="missing"``, numbers that no likelihood of a Schema can give are missing, with a warning; with
+    ``outside="part"``, of rows that are part of those by which it was decided, so are the cells of a column of numbers
+    that spell none, however many they are. With `ignore_new`, columns that a Schema does not know are ignored with a
+    warning, unless it knows none of the table; otherwise they are an error.
 
     Raises
     ------

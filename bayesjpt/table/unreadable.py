@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,15 +22,31 @@ from bayesjpt.table.written_dates import date_readings
 from bayesjpt.table.written_durations import duration_readings
 from bayesjpt.table.written_numbers import number_readings
 
-_LEAST_READ = 20
-"""Cells that are read; fewer say nothing about the others."""
-
 _FEW_NUMBERS = 20
 """Different numbers up to which they may be labels, as the text beside them then is."""
 
-_MOST_CELLS = 0.05
-_FEW_CELLS, _FEW_TEXTS = 0.02, 3
-"""Share of cells that are not read: at most the first, and the second where they are of more than so many texts."""
+_FEW_TEXTS = 3
+
+
+class _Bounds(NamedTuple):
+    """How many cells are no numbers, or dates, where the others are.
+
+    Attributes
+    ----------
+    n_read : int
+        Cells that are, at least; fewer say nothing about the others.
+    few_texts, more_texts : float
+        Share of those that are not, at most: of up to `_FEW_TEXTS` texts, and of more.
+    """
+
+    n_read: int
+    few_texts: float
+    more_texts: float
+
+
+_IN_A_TABLE = _Bounds(20, 0.05, 0.02)
+_IN_A_PART = _Bounds(0, 1.0, 1.0)
+"""Of rows that were judged together with the other parts of their table."""
 
 _MANY_TEXTS = 30
 """Texts that are not read, from which on a column is of texts if most of those looked at are: there may be millions."""
@@ -67,11 +84,16 @@ def without_unreadable(cells: Cells, hints: Hints = NO_HINTS) -> tuple[Cells, Un
     return cells, None
 
 
-def new_cells_without_unreadable(cells: Cells, *, are_times: bool) -> tuple[Cells, Unreadable | None]:
-    """Return what `without_unreadable` does of new rows, whose column is known to hold times, or numbers."""
+def new_cells_without_unreadable(
+    cells: Cells, *, are_times: bool, are_part: bool = False
+) -> tuple[Cells, Unreadable | None]:
+    """Return what `without_unreadable` does of new rows, whose column is known to hold times, or numbers.
+
+    Of rows that are part of the table from which this is known, cells are read as missing however many they are.
+    """
     if cells.stored != "text" or cells.labels:
         return cells, None
-    return _without(cells, _odd_times if are_times else _odd_numbers)
+    return _without(cells, _odd_times if are_times else _odd_numbers, _IN_A_PART if are_part else _IN_A_TABLE)
 
 
 def _numbers(cells: Cells, hints: Hints) -> Cells | None:
@@ -79,10 +101,12 @@ def _numbers(cells: Cells, hints: Hints) -> Cells | None:
     return None if is_code else spelled_number(cells, hints)
 
 
-def _without(cells: Cells, odd_of: Callable[[Cells, np.ndarray], list[int] | None]) -> tuple[Cells, Unreadable | None]:
+def _without(
+    cells: Cells, odd_of: Callable[[Cells, np.ndarray, _Bounds], list[int] | None], bounds: _Bounds = _IN_A_TABLE
+) -> tuple[Cells, Unreadable | None]:
     counts = cells.counts()
-    odd = odd_of(cells, counts)
-    if not odd or int(counts.sum() - counts[odd].sum()) < _LEAST_READ:
+    odd = odd_of(cells, counts, bounds)
+    if not odd or int(counts.sum() - counts[odd].sum()) < bounds.n_read:
         return cells, None
     gone = np.zeros(cells.n_distinct, bool)
     gone[odd] = True
@@ -91,27 +115,27 @@ def _without(cells: Cells, odd_of: Callable[[Cells, np.ndarray], list[int] | Non
     return kept, Unreadable(cells.name, text, row, len(odd))
 
 
-def _odd_numbers(cells: Cells, counts: np.ndarray) -> list[int] | None:
+def _odd_numbers(cells: Cells, counts: np.ndarray, bounds: _Bounds) -> list[int] | None:
     """Return which distinct texts are no numbers; None where they are too many, or tell of numbers all the same."""
 
     def is_number(_: int, text: str) -> bool:
         return cells_of.number_of_text(text) is not None or number_readings([text]) is not None
 
-    if _odd(cells, counts, is_number) is None:
+    if _odd(cells, counts, bounds, is_number) is None:
         return None  # before units are looked for: most columns of texts end here
     units = set(stray_units(cells.distinct.tolist(), counts))
-    odd = _odd(cells, counts, lambda k, text: k not in units and is_number(k, text))
+    odd = _odd(cells, counts, bounds, lambda k, text: k not in units and is_number(k, text))
     if odd is None or any(k not in units and _TELLS_OF_NUMBERS.search(cells.distinct[k][:_N_LOOKED_AT]) for k in odd):
         return None
     return odd
 
 
-def _odd_times(cells: Cells, counts: np.ndarray) -> list[int] | None:
+def _odd_times(cells: Cells, counts: np.ndarray, bounds: _Bounds) -> list[int] | None:
     """Return which distinct texts are neither dates nor times of day nor durations; None where they are too many."""
-    return _odd(cells, counts, lambda _, text: (date_readings([text]) or duration_readings([text])) is not None)
+    return _odd(cells, counts, bounds, lambda _, text: (date_readings([text]) or duration_readings([text])) is not None)
 
 
-def _odd(cells: Cells, counts: np.ndarray, is_read: Callable[[int, str], bool]) -> list[int] | None:
+def _odd(cells: Cells, counts: np.ndarray, bounds: _Bounds, is_read: Callable[[int, str], bool]) -> list[int] | None:
     """Return the distinct texts that are not read, tokens for missing numbers apart; None once they are too many."""
     n_cell, n_odd = int(counts.sum()), 0
     odd: list[int] = []
@@ -122,9 +146,9 @@ def _odd(cells: Cells, counts: np.ndarray, is_read: Callable[[int, str], bool]) 
             continue
         odd.append(k)
         n_odd += int(counts[k])
-        if n_odd > (_MOST_CELLS if len(odd) <= _FEW_TEXTS else _FEW_CELLS) * n_cell:
+        if n_odd > (bounds.few_texts if len(odd) <= _FEW_TEXTS else bounds.more_texts) * n_cell:
             return None
-        if len(odd) > _MANY_TEXTS and 2 * len(odd) > n_seen:
+        if bounds.more_texts < 1.0 and len(odd) > _MANY_TEXTS and 2 * len(odd) > n_seen:
             return None
     return sorted(odd)
 

@@ -19,7 +19,7 @@ from pyarrow import ipc
 
 import bayesjpt as bj
 from bayesjpt.errors import BayesjptWarning, SamplingError, SchemaError, TableError
-from bayesjpt.table import batches, dataset, evidence
+from bayesjpt.table import batches, dataset, evidence, text_files
 from bayesjpt.table.evidence import chosen_rows
 from tests.table.test_dataset import a_frame, assert_same, written
 
@@ -236,15 +236,15 @@ def test_faults_of_a_file_are_told_by_its_name(tmp_path, name):
 
 @pytest.mark.parametrize(("first", "remedy"), [("", "read_table"), ("a,b\n1,x\n", "line_bytes")])
 def test_a_line_without_an_end_is_told_with_what_reads_it(tmp_path, first, remedy, monkeypatch):
-    monkeypatch.setattr(batches, "_TEXT_BYTES", 1000)
-    monkeypatch.setattr(batches, "_N_FIRST_BYTES", 500)
+    monkeypatch.setattr(text_files, "_TEXT_BYTES", 1000)
+    monkeypatch.setattr(text_files, "_N_FIRST_BYTES", 500)
     (tmp_path / "a.csv").write_text(first + "x" * 3000)
     with pytest.raises(TableError, match=rf"a line of 'a.csv' has more than \d+ bytes.*{remedy}"):
         bj.dataset(tmp_path, limits=bj.ReadLimits(line_bytes=1000))
 
 
 def test_lines_are_as_long_as_limits_allow(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "_TEXT_BYTES", 1000)
+    monkeypatch.setattr(text_files, "_TEXT_BYTES", 1000)
     long = "x" * 3000
     (tmp_path / "a.csv").write_text("a,b\n" + "1,x\n2,y\n" * 30 + f"3,{long}\n" * 9)
     rows = bj.dataset(tmp_path, limits=bj.ReadLimits(line_bytes=4000), kinds={"b": "nominal"}, progress=False)
