@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 
 from bayesjpt.errors import SamplingError
@@ -11,6 +12,24 @@ from bayesjpt.executors import Submits
 _QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
 """Of Dask's processes that are started here: they share the processors with the sweeps, and neither take samples of
 their own stack a hundred times a second nor look fifty times whether their event loop is late."""
+
+
+_LOGGERS = "distributed", "distributed.client"
+"""Of Dask, with handlers of their own that write on standard error."""
+
+
+@contextlib.contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Keep what Dask logs in this process from standard error: what ends a fit is raised, and told in words of ours."""
+    handlers = [handler for name in _LOGGERS for handler in logging.getLogger(name).handlers]
+    levels = [handler.level for handler in handlers]
+    for handler in handlers:
+        handler.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for handler, level in zip(handlers, levels, strict=True):
+            handler.setLevel(level)
 
 
 @contextlib.contextmanager
@@ -39,6 +58,7 @@ def workers(where: str | int) -> Iterator[Submits]:
             "Dask is not installed", "dask[distributed]", "Install it by pip install 'bayesjpt[dask]'."
         ) from error
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet_logs())
         if "://" in text:
             address = text
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 import signal
 from concurrent.futures import CancelledError
@@ -64,6 +66,20 @@ def test_a_client_of_dask_is_an_executor_while_it_is_open():
         client.status = "closed"
         with pytest.raises(SamplingError, match="its client of Dask is closed"):
             remote.workers_of(executor)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_dask_logs_of_a_lost_connection_is_not_shown_beside_our_error():
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    shown = io.StringIO()
+    logger, handler = logging.getLogger("distributed.client"), logging.StreamHandler(shown)
+    logger.addHandler(handler)
+    with distributed.LocalCluster(n_workers=0, protocol="tcp", dashboard_address=None) as cluster:
+        with workers(cluster.scheduler_address):
+            logger.error("a traceback")
+        logger.error("of others")
+    logger.removeHandler(handler)
+    assert shown.getvalue() == "of others\n"
 
 
 @pytest.mark.slow
