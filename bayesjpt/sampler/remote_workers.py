@@ -14,6 +14,10 @@ _QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.i
 their own stack a hundred times a second nor look fifty times whether their event loop is late."""
 
 
+_NO_INTERRUPTS = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+"""What processes that are started here run first: a terminal interrupts them, too, and the fit would wait for tasks of
+processes that have ended. They end with the fit."""
+
 _LOGGERS = "distributed", "distributed.client"
 """Of Dask, with handlers of their own that write on standard error."""
 
@@ -64,7 +68,11 @@ def workers(where: str | int) -> Iterator[Submits]:
         else:
             with dask.config.set(_QUIET):
                 cluster = LocalCluster(
-                    n_workers=int(text), threads_per_worker=1, processes=True, dashboard_address=":0"
+                    n_workers=int(text),
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=":0",
+                    preload=[_NO_INTERRUPTS],
                 )
             address = stack.enter_context(cluster)
         try:

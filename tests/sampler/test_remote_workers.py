@@ -157,6 +157,16 @@ def test_a_worker_killed_in_arranging_learning_and_sampling_changes_no_bit(tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_processes_of_this_machine_outlive_an_interrupt_of_the_terminal():
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    with workers(1) as executor:
+        process = executor.submit(os.getpid).result()
+        os.kill(process, signal.SIGINT)
+        assert executor.submit(os.getpid).result() == process
+
+
+@pytest.mark.slow
 def test_the_command_takes_workers(tmp_path):
     pytest.importorskip("distributed", reason="Dask is not installed")
     import subprocess
