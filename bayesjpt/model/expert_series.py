@@ -20,6 +20,7 @@ from bayesjpt.errors import ModelError
 from bayesjpt.kernels.expert_series_start import TRANSITIONS, slots
 from bayesjpt.kernels.expert_tree import LARGEST, MULTINOMIAL
 from bayesjpt.model.expert_density import draw_at_leaves, leaf_logp, logistic_weights, signature
+from bayesjpt.table.cells import unmasked
 from bayesjpt.table.steps import Order, read_order
 
 _NAMES = ("time", "series")
@@ -73,7 +74,7 @@ def read_rows(X: Any, time: Any, series: Any) -> tuple[Any, Rows]:
         X, order = read_order(X, time, series, ())
         return X, _as_rows(order)
     pairs = zip(_NAMES, (time, series), strict=True)
-    given = {name: list(np.asarray(values)) for name, values in pairs if values is not None}
+    given = {name: list(unmasked(np.asanyarray(values))) for name, values in pairs if values is not None}
     return X, _as_rows(read_order(given, "time", "series" if series is not None else None, ())[1])
 
 

@@ -326,7 +326,7 @@ def _covariates(name: str, X: Any, responses: Responses) -> tuple[Any, list[str]
         return X.astype("float64"), [f"x{k}" for k in range(n)], None
     covariates = None
     if isinstance(X, np.ndarray):
-        matrix = np.atleast_2d(X.astype(np.float64).T).T
+        matrix = np.atleast_2d(np.ma.filled(X.astype(np.float64), np.nan).T).T
         names = [f"x{k}" for k in range(matrix.shape[1])]
     elif X is None:
         matrix, names = np.empty((n_row, 0)), []

@@ -75,7 +75,7 @@ class Groups:
 
 def _is_missing(label: Any) -> bool:
     try:
-        return label is None or bool(label != label)
+        return label is None or label is np.ma.masked or bool(label != label)
     except TypeError:  # the NA of pandas is neither
         return True
 

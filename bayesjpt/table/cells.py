@@ -198,6 +198,26 @@ def from_floats(name: str, values: np.ndarray, stored: str = "number") -> Cells:
     return Cells(name, stored, distinct, codes)
 
 
+def unmasked(values: np.ndarray) -> np.ndarray:
+    """Return an array whose masked entries are missing, whatever stands below the mask.
+
+    Examples
+    --------
+    >>> unmasked(np.ma.masked_equal([1.5, -99.0], -99.0)).tolist(), unmasked(np.ma.masked_equal([1, -99], -99)).tolist()
+    ([1.5, nan], [1, None])
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if values.dtype.kind in "fmM":
+        none = np.array("NaN" if values.dtype.kind == "f" else "NaT", values.dtype)
+        return np.where(np.ma.getmaskarray(values), none, values.data)
+    if not np.ma.is_masked(values):
+        return values.data
+    entries = values.data.astype(object)  # whole numbers, truth values and texts have no missing one
+    entries[np.ma.getmaskarray(values)] = None
+    return entries
+
+
 def _close_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Return what `numpy.unique` does, with positions, of whole numbers that lie closer than rows are many; else None.
 

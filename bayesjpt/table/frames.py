@@ -126,8 +126,7 @@ def _array_cells(array: np.ndarray) -> list[Cells]:
     """Return the cells of an array (n_row, n_column), or of one with named fields (n_row,)."""
     if array.dtype.names:
         return [_column_cells(str(name), array[name].ravel()) for name in array.dtype.names]
-    if array.ndim == 1:
-        array = array[:, None]
+    array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2:
         raise TableError(
             f"an array of shape {array.shape}", "rows and columns", "Reshape it: array.reshape(n_row, -1)."
@@ -149,6 +148,7 @@ def _column_cells(name: str, column: Any) -> Cells:
                     f"column {name!r} is a {type(column).__name__}", "a sequence with a cell for each row"
                 ) from None
             return object_cells(name, list(column))
+    column = cells_of.unmasked(column)
     if column.ndim != 1:
         return cells_of.excluded(name, len(column), f"an array of shape {column.shape}, not one value a row")
     if column.dtype.kind == "f" and column.dtype.itemsize <= 8:

@@ -12,7 +12,7 @@ import scipy.special
 import scipy.stats
 
 import bayesjpt as bj
-from bayesjpt.errors import ModelError
+from bayesjpt.errors import BayesjptWarning, ModelError, TableError
 from bayesjpt.kernels.expert_tree import Coefficients, Task, fill_log_density
 from bayesjpt.model.expert_responses import KINDS
 from bayesjpt.model.expert_step import ExpertGibbs
@@ -244,6 +244,18 @@ def test_a_tree_in_a_submodel_is_drawn_by_its_step():
     step.setup_chain(np.random.default_rng(1), 1, 1)
     moved, _ = step.step(model.initial_point())
     assert {value.name for value in step.vars} == set(moved)
+
+
+def test_masked_values_of_a_tree_are_missing():
+    X, y = rows("gaussian")
+    masked = np.ma.array(y, mask=np.arange(N_ROW) == 2)
+    with pm.Model() as model, pytest.warns(BayesjptWarning, match="1 row without a value"):
+        bj.ExpertTree("y", X, masked, depth=1)
+    assert model["y_seen"].get_value().tolist() == [int(row != 2) for row in range(N_ROW)]
+    with pm.Model(), pytest.raises(ModelError, match="nan in row 3 of the covariate 'x0'"):
+        bj.ExpertTree("y", masked[:, None], y, depth=1)
+    with pm.Model(), pytest.raises(TableError, match="time"):
+        bj.ExpertTree("y", None, y, depth=1, time=np.ma.array(np.arange(N_ROW), mask=masked.mask))
 
 
 def test_covariates_and_values_of_other_numbers_of_rows_are_refused():

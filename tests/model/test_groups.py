@@ -252,6 +252,7 @@ def test_other_rows_and_imputation_of_grouped_blocks_are_refused(drawn, case):
         ({"group": ["a", None] * 7}, "without a group"),
         ({"group": ["a", np.nan] * 7}, "without a group"),
         ({"group": pd.Series(["a", None] * 7, dtype="string")}, "without a group"),
+        ({"group": np.ma.masked_equal([1, 2] * 7, 2)}, "without a group"),
         ({"group": [(1,), (1, 2)] * 7}, "no order"),
         ({"kappa": 3.0}, "no groups"),
         ({"group": ["a", 1] * 7}, "one type"),

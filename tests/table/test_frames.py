@@ -320,3 +320,30 @@ def test_moments_of_a_zone_are_written_with_their_zone(backend, every, clock, tm
     assert written[1] == f"2024-01-01T{clock}"
     write_table(table, tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet")["t"].to_pylist() == stamps.to_pydatetime().tolist()
+
+
+MASKED = {
+    "numbers": [1.5, 2.25, -99.0, 4.5],
+    "whole numbers": [1, 2, -99, 4],
+    "truth values": [True, False, True, False],
+    "texts": ["a", "b", "-99", "b"],
+    "dates": np.array(["2020-01-01", "2020-01-05", "1900-01-01", "2020-02-01"], "datetime64[D]"),
+}
+
+
+@pytest.mark.parametrize("values", MASKED.values(), ids=MASKED)
+def test_masked_entries_of_arrays_are_missing(values):
+    masked = np.ma.array(values, mask=[False, False, True, False])
+    table = as_table({"x": masked, "y": [1.5, 2.5, 3.5, 4.75]})
+    assert table.observed[0].tolist() == [True, True, False, True]
+    without = as_table({"x": np.array(values)[[0, 1, 3]], "y": [1.5, 2.5, 4.75]})
+    np.testing.assert_array_equal(table.values[0, [0, 1, 3]], without.values[0])
+    assert table.schema.columns[0].labels == without.schema.columns[0].labels
+
+
+def test_masked_arrays_of_two_axes_are_read_by_column():
+    assert as_table(np.ma.masked_less([[1.5, -99.0], [2.5, 3.0], [4.5, 5.25]], 0.0)).observed[1].tolist() == [
+        False,
+        True,
+        True,
+    ]
