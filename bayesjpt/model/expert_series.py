@@ -88,9 +88,11 @@ def add_offsets(name: str, depth: int, transitions: str) -> Any:
     """Register what gates make of the leaf before, and return what it adds to log odds, (leaf before, gate)."""
     slot, sign, n_slot = slots(depth, transitions)
     level = np.repeat(np.arange(depth), 2 ** np.arange(depth))
-    pm.modelcontext(None).add_coord(f"{name}_slot", np.arange(n_slot))
+    model = pm.modelcontext(None)
+    full = model.name_for(name)
+    model.add_coord(f"{full}_slot", np.arange(n_slot))
     precision = pm.Gamma(f"{name}_offset_precision", *defaults_experts.GATE_PRECISION)
-    offset = pm.Normal(f"{name}_offset", 0.0, precision**-0.5, dims=(f"{name}_gate_node", f"{name}_slot"))
+    offset = pm.Normal(f"{name}_offset", 0.0, precision**-0.5, dims=(f"{full}_gate_node", f"{full}_slot"))
     return (offset[np.arange(level.size)[:, None], slot[level]] * sign[level]).T
 
 

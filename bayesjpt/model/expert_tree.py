@@ -199,21 +199,22 @@ class ExpertTree:
         if depth and not names and rows is None:
             raise ModelError(f"a tree of depth {depth} for {name!r} without covariates", "one that differs, or depth=0")
         n_leaf = branches**depth
-        model.add_coord(f"{name}_covariate", [INTERCEPT, *names])
-        model.add_coord(f"{name}_gate_node", np.arange(n_leaf - 1))
-        model.add_coord(f"{name}_node", np.arange((n_leaf - 1) // (branches - 1) + n_leaf))
-        model.add_coord(f"{name}_leaf", np.arange(n_leaf))
-        model.add_coord(f"{name}_level", np.arange(depth + 1))
+        full = model.name_for(name)  # of a named submodel: PyMC gives its prefix to variables, and not to dims
+        model.add_coord(f"{full}_covariate", [INTERCEPT, *names])
+        model.add_coord(f"{full}_gate_node", np.arange(n_leaf - 1))
+        model.add_coord(f"{full}_node", np.arange((n_leaf - 1) // (branches - 1) + n_leaf))
+        model.add_coord(f"{full}_leaf", np.arange(n_leaf))
+        model.add_coord(f"{full}_level", np.arange(depth + 1))
         x = pt.concatenate([pt.ones((matrix.shape[0], 1)), matrix], axis=1)
-        x.name = covariates_name(model.name_for(name))
+        x.name = covariates_name(full)
         log_odds = _log_odds(name, x) if depth else None
         n_column = len(names) if covariates is None else len(covariates.columns)
         leaves = [part for own in responses.each for part in _leaves(name, own, x, (depth, branches), n_column)]
         dims, by_column = None, responses.values.ndim == 2
         if by_column:
-            model.add_coord(f"{name}_response", [response.name for response in responses.each])
-            model.add_coord(f"{name}_row", length=matrix.shape[0])
-            dims = (f"{name}_row", f"{name}_response")
+            model.add_coord(f"{full}_response", [response.name for response in responses.each])
+            model.add_coord(f"{full}_row", length=matrix.shape[0])
+            dims = (f"{full}_row", f"{full}_response")
             leaves.append(np.zeros(len(responses.each)))  # which tells PyMC how long a row is
         observed, dtype = _observed(name, y, responses, steps=rows is not None)
         if rows is None:
@@ -364,7 +365,8 @@ def _is_data(matrix: Any) -> bool:
 def _log_odds(name: str, x: Any) -> Any:
     """Register the gates' coefficients, and return their log odds, (row, gate)."""
     precision = pm.Gamma(f"{name}_gate_precision", *defaults_experts.GATE_PRECISION)
-    return x @ pm.Normal(f"{name}_gate", 0.0, precision**-0.5, dims=(f"{name}_gate_node", f"{name}_covariate")).T
+    full = pm.modelcontext(None).name_for(name)
+    return x @ pm.Normal(f"{name}_gate", 0.0, precision**-0.5, dims=(f"{full}_gate_node", f"{full}_covariate")).T
 
 
 def _leaves(name: str, response: Response, x: Any, shape: tuple[int, int], n_column: int) -> tuple[Any, Any]:
@@ -372,7 +374,7 @@ def _leaves(name: str, response: Response, x: Any, shape: tuple[int, int], n_col
 
     Predictors are in the user's units, (row, leaf[, label]), of a tree of some depth and ways; the other is (leaf,).
     """
-    suffix, n_leaf, dims = response.suffix, shape[1] ** shape[0], f"{name}_leaf"
+    suffix, n_leaf, dims = response.suffix, shape[1] ** shape[0], f"{pm.modelcontext(None).name_for(name)}_leaf"
     eta = response.offset + response.scale * _predictors(name, response, x, shape, n_column)
     if response.kind == GAUSSIAN:
         noise = pm.Gamma(f"{name}_noise{suffix}", *defaults_experts.NOISE_RATE)
@@ -396,11 +398,13 @@ def _predictors(name: str, response: Response, x: Any, shape: tuple[int, int], n
         while at > 0:
             at = (at - 1) // n_way
             above[node, at] = 1.0
-    precision = _precision(f"{name}_precision{suffix}", response, depth, n_column, dims=f"{name}_level")
-    dims = [f"{name}_node", f"{name}_covariate"]
+    model = pm.modelcontext(None)
+    full = model.name_for(name)
+    precision = _precision(f"{name}_precision{suffix}", response, depth, n_column, dims=f"{full}_level")
+    dims = [f"{full}_node", f"{full}_covariate"]
     if response.kind == MULTINOMIAL:
-        dims.insert(1, f"{name}_label{suffix}")
-        pm.modelcontext(None).add_coord(dims[1], response.labels)
+        dims.insert(1, f"{full}_label{suffix}")
+        model.add_coord(dims[1], response.labels)
     step = pm.Normal(f"{name}_step{suffix}", 0.0, 1.0, dims=dims)
     sized = step * (precision[level] ** -0.5)[(slice(None), *[None] * (step.ndim - 1))]
     coefficient = pm.Deterministic(f"{name}_coefficient{suffix}", pt.tensordot(above, sized, axes=1), dims=dims)

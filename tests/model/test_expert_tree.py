@@ -246,6 +246,26 @@ def test_a_tree_in_a_submodel_is_drawn_by_its_step():
     assert {value.name for value in step.vars} == set(moved)
 
 
+@pytest.mark.parametrize("time", [False, True])
+def test_trees_of_one_name_in_two_submodels_have_dims_of_their_own(time):
+    X, y = rows("gaussian")
+    responses = pd.DataFrame({"number": y, "label": np.where(np.arange(N_ROW) % 3, "a", "b")})
+    with pm.Model() as model:
+        for prefix, depth, n_row in (("left", 1, N_ROW), ("right", 2, N_ROW - 2)):
+            with pm.Model(name=prefix):
+                given = {"time": np.arange(n_row)} if time else {}
+                experts = {"label": "multinomial"}
+                bj.ExpertTree("y", X[:n_row], responses[:n_row], depth=depth, experts=experts, **given)
+    point = model.initial_point()
+    for rv in [*model.free_RVs, *model.observed_RVs]:
+        dims = model.named_vars_to_dims.get(rv.name, ())
+        assert all(dim.startswith(f"{rv.name.split('::')[0]}::y_") for dim in dims), (rv.name, dims)
+        value = model.rvs_to_values[rv]
+        shape = np.shape(point[value.name]) if value.name in point else tuple(value.shape.eval())
+        lengths = [len(model.coords[d]) if model.coords[d] else int(model.dim_lengths[d].eval()) for d in dims]
+        assert not dims or shape == tuple(lengths), rv.name
+
+
 def test_masked_values_of_a_tree_are_missing():
     X, y = rows("gaussian")
     masked = np.ma.array(y, mask=np.arange(N_ROW) == 2)
