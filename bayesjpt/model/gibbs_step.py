@@ -7,6 +7,7 @@ parameters given the allocations. Before that it refuses models in which those c
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,11 @@ class CircuitGibbs(BlockedStep):
     Raises
     ------
     ModelError
-        If another factor of the model depends on the variables that are drawn, one of the block's is not free, or a
-        family's parameters, or weights of types and those of dictionaries that they divide, are divided among steps;
-        for a block of the collapsed sampler, if it does not draw all variables of the block; for a point without one
-        finite number for each missing cell of a block with ``impute=True``.
+        For a `random_start` that is no probability; if another factor of the model depends on the variables that are
+        drawn, one of the block's is not free, or a family's parameters, or weights of types and those of dictionaries
+        that they divide, are divided among steps; for a block of the collapsed sampler, if it does not draw all
+        variables of the block; for a point without one finite number for each missing cell of a block with
+        ``impute=True``.
     SamplingError
         If a row has probability zero, or a conditional distribution is not valid.
 
@@ -135,6 +137,12 @@ class CircuitGibbs(BlockedStep):
         initial_point=None,
         compile_kwargs=None,
     ):
+        if (
+            isinstance(random_start, bool | np.bool_)
+            or not isinstance(random_start, Real)
+            or not 0 <= random_start <= 1
+        ):
+            raise ModelError(f"random_start={random_start!r}", "a probability, from 0 to 1")
         model = pm.modelcontext(model)
         rvs = variables_of(model, vars)
         ((rows, members),) = touched_blocks(model, rvs).items()

@@ -11,7 +11,7 @@ import pytest
 
 import bayesjpt as bj
 from bayesjpt.circuit.build import ColumnLeaf, Sum, build_circuit
-from bayesjpt.errors import SamplingError
+from bayesjpt.errors import ModelError, SamplingError
 from bayesjpt.model.gibbs_step import CircuitGibbs
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
@@ -135,6 +135,12 @@ def test_a_chain_begins_at_the_estimate_of_the_learner(clusters):
     step = CircuitGibbs(model=model, random_start=0.0)
     expected = log_likelihood_at(model, step.learned_point())
     np.testing.assert_allclose(first_log_likelihoods(model, step=step), expected, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("random_start", [2.0, -0.1, np.nan, "no", True, None])
+def test_a_random_start_that_is_no_probability_is_refused(random_start, clusters):
+    with pytest.raises(ModelError, match=f"random_start={random_start!r}; expected a probability, from 0 to 1"):
+        CircuitGibbs(model=clusters[0], random_start=random_start)
 
 
 def test_a_random_start_is_far_from_the_estimate_of_the_learner(clusters):
