@@ -153,7 +153,11 @@ class TableReader:
 
         given = {name: value for name, value in vars(self.reading).items() if value not in (None, ()) and name != "na"}
         for name in given.keys() - {"decimal", "day_first"}:
-            raise BayesjptError(f"--{name.replace('_', '-')} with several files", "files that need none")
+            raise BayesjptError(
+                f"--{name.replace('_', '-')} with several files",
+                "files that need none",
+                "Read the file that needs it by itself, or write it anew, as text in UTF-8.",
+            )
         if schema is not None:
             raise BayesjptError("--schema with several files", "--kind COLUMN=KIND")
         given |= {"na": self.reading.na, "limits": self._limits()}

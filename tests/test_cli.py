@@ -365,7 +365,7 @@ def test_missing_file_is_refused_by_name(tmp_path, capfd):
         ("x,y\n", ["0 rows"]),
         ("y\n?\nNA\n", ["no column is left", "'y': empty"]),
         ("x,y\n1.5,1\ninf,2\n", ["column 'x'", "inf", "row 2"]),
-        ("x,y\n1,2\n3\n", ["data row 2", "1 cells"]),
+        ("x,y\n1,2\n3\n", ["data row 2", "1 cell;"]),
     ],
 )
 def test_bad_table_is_refused_naming_what_is_wrong(tmp_path, capfd, content, words):

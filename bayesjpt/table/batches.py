@@ -116,7 +116,7 @@ def _vanished(path: Path) -> TableError:
 def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     """Return the files that a folder, a pattern, a file or a list of these names, each once.
 
-    Files of a folder or a pattern come in the order of their names.
+    Files of a folder or a pattern come in the order of their names; hidden ones are none of them.
 
     Raises
     ------
@@ -130,7 +130,9 @@ def find_files(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     for entry in entries:
         path = as_path(entry, TableError)
         if os.path.isdir(path):
-            files = sorted(each for each in path.iterdir() if each.name.lower().endswith(SUFFIXES))
+            # hidden ones are none, as of a pattern: macOS leaves ._part.csv beside part.csv
+            named = (each for each in path.iterdir() if not each.name.startswith("."))
+            files = sorted(each for each in named if each.name.lower().endswith(SUFFIXES))
         elif os.path.isfile(path):
             files = [path]
         else:

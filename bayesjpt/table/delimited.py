@@ -348,7 +348,7 @@ def _by_csv(content: bytes, layout: Layout, name: str, may_end: bool) -> list[Ce
 def ragged(name: str, number: int, record: Sequence[str], n_cell: int, *, has_header: bool = True) -> TableError:
     """Return what is said of a row, numbered from 1, with another number of cells than its file's first."""
     return TableError(
-        f"data row {number} of {name!r} has {len(record)} cells",
+        f"data row {number} of {name!r} has {len(record)} cell{'s' * (len(record) != 1)}",
         f"{n_cell} as in the {'header line' if has_header else 'first one'}",
         "Put quotes around cells that hold the separator.",
     )

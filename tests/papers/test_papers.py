@@ -363,7 +363,7 @@ def test_table_that_fails_is_reported_and_wrong(folder):
     path.write_text("a,b\n1,2\n3\n")
     labels = (type_data.Label("a", "numeric", "count"),)
     verdicts, note = types.judge(type_data.LabelledTable("ragged", path, labels), TINY_TYPES)
-    assert note.startswith("failed: data row 2 of 'ragged.csv' has 1 cells")
+    assert note.startswith("failed: data row 2 of 'ragged.csv' has 1 cell;")
     assert not any(verdicts[0].right[measure] for measure in ("strict", "lenient", "kind"))
 
 

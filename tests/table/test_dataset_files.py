@@ -485,3 +485,9 @@ def test_limits_of_another_type_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
     with pytest.raises(TableError, match=r"limits of type dict; expected bj.ReadLimits"):
         bj.dataset(tmp_path, limits={"line_bytes": 5})  # type: ignore
+
+
+def test_hidden_files_of_a_folder_are_none_of_it(tmp_path):
+    pd.DataFrame({"x": np.arange(N) % 7}).to_csv(tmp_path / "part.csv", index=False)
+    (tmp_path / "._part.csv").write_bytes(b"\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X")
+    assert bj.dataset(tmp_path, progress=False).n_row == N

@@ -156,7 +156,7 @@ def test_words_of_one_column_are_not_apart(tmp_path, cells):
 
 def test_a_short_row_among_others_is_an_error(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,c\n1,2,3\n4\n5,6,7\n")
-    with pytest.raises(TableError, match=r"data row 2 of 't\.csv' has 1 cells"):
+    with pytest.raises(TableError, match=r"data row 2 of 't\.csv' has 1 cell;"):
         read_table(tmp_path / "t.csv")
 
 

@@ -120,7 +120,7 @@ def test_separator_at_the_end_of_each_line_makes_no_column(tmp_path):
         ("", "is empty"),
         ("x,y\n", "0 rows and 2 columns"),
         ("x,y\n1,2\n1,2,3\n", "data row 2 of 't.csv' has 3 cells; expected 2"),
-        ("x,y\n1,2\n1\n", "data row 2 of 't.csv' has 1 cells; expected 2"),
+        ("x,y\n1,2\n1\n", "data row 2 of 't.csv' has 1 cell; expected 2"),
         ('x,y\n"a,2\n', "quotes that open in line 2 are not closed"),
         ('x,y\n1,2\n"a\nb",3\n\n4,"c,d\n5,e\n', "quotes that open in line 6 are not closed"),
         ('sep=,\nx,y\n1,2\n3,"4" 5\n', "a cell of line 4 goes on behind its quotes; expected ','"),
