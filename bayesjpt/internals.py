@@ -43,6 +43,8 @@ PLACES = {
     ),
     "rv_size_is_none": "pymc.distributions.shape_utils.rv_size_is_none",
     "support_point": "pymc.distributions.distribution._support_point",
+    "unbox_generator": "numba.core.boxing.unbox_numpy_random_generator",
+    "unboxers": "numba.core.pythonapi._unboxers",
 }
 """Our name of each, and where it is."""
 

@@ -12,6 +12,7 @@ from bayesjpt.model.gibbs_step import register_step
 from bayesjpt.model.imputation_step import CircuitImputation
 from bayesjpt.model.jax_mode import register_jax
 from bayesjpt.model.starts import register_starts
+from bayesjpt.numerics.unboxed_generators import register_generators
 
 register_step()
 register_step(ExpertGibbs)
@@ -21,3 +22,4 @@ register_jax()
 register_draws()
 register_density()
 register_starts()
+register_generators()

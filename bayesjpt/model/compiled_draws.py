@@ -1,12 +1,11 @@
-"""How a block is drawn in functions that PyTensor compiles with numba: one small function for each kind of variable.
+"""How a block is drawn in functions that PyTensor compiles with numba: two ops, whatever variables it has.
 
-PyTensor compiles loops over batches anew around each distribution, and numba copies into them, and then into the
-function around them, the code of whatever they call. Of a prior predictive that was two thirds of the time. A rewrite,
-which belongs to PyTensor's numba mode alone and runs once generators may be moved on in place, puts these ops there:
+PyTensor compiles loops over batches anew around each distribution and each piece of arithmetic between them, and numba
+copies into them, and then into the function around them, the code of whatever they call. A rewrite, which belongs to
+PyTensor's numba mode alone and runs once generators may be moved on in place, puts these ops there:
 
-      parameters   (generator, size, number of the distribution, its arguments) -> draw_parameters, one address
-      weights      (generator, concentrations, offsets)                         -> draw_segments, one address
-      rows         (generator, size, mask, log weights, parameters)             -> draw_rows, one address
+      variables   (generators, arguments)                        -> steps of a tape, one address each
+      rows        (generator, size, mask, log weights, parameters) -> draw_rows, one address
 
 What it draws is what the distributions draw in Python, but for last bits; a form that they do not know stays as it is,
 such as a batch of weights.
@@ -14,25 +13,30 @@ such as a batch of weights.
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.compile import optdb
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.basic import GraphRewriter, dfs_rewriter, node_rewriter
+from pytensor.graph.utils import InconsistencyError
+from pytensor.link.utils import compile_function_src
 from pytensor.tensor.basic import Alloc, MakeVector
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.random.basic import BetaRV, GammaRV, NormalRV
-from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from bayesjpt.internals import numba_njit, register_funcify_default_op_cache_key
 from bayesjpt.kernels.sampling import sample_rows
 from bayesjpt.model import distributions as ours
+from bayesjpt.model import tape as steps
 from bayesjpt.model.block_variables import BlockVariable
 from bayesjpt.model.circuit_rows import CircuitRowsRV, FrozenCircuit
-from bayesjpt.model.truncated_beta import FlooredBetaRV, draw_beta
+from bayesjpt.model.flat_vectors import Placed, copy_behind
+from bayesjpt.model.tape import Span, Tape, TapeWriter
 from bayesjpt.model.versions import ops_version
 from bayesjpt.numerics.apart import apart
 from bayesjpt.numerics.borrowed import borrowed
@@ -41,65 +45,6 @@ from bayesjpt.numerics.jit import kernel
 NAME = "bayesjpt_draws"
 _BEHIND_INPLACE = 99.5
 """Between PyTensor's rewrites that move generators on in place (99) and that prepare the others for numba (100)."""
-
-NUMBERS: dict[type[RandomVariable], int] = {
-    NormalRV: 0,
-    GammaRV: 1,
-    BetaRV: 2,
-    ours.FlooredInverseGammaRV: 3,
-    ours.FlooredGammaRV: 4,
-    ours.CappedGammaRV: 5,
-    ours.CappedLogNormalRV: 6,
-    ours.CappedNormalRV: 7,
-    FlooredBetaRV: 8,
-}
-"""By which `draw_parameter` knows a distribution."""
-
-
-@apart
-@kernel
-def draw_parameter(number, first, second, limit, rng):
-    """Return a draw of the distribution of a number of `NUMBERS`; `limit` is for those that are truncated."""
-    if number == 0:
-        return rng.normal(first, second)
-    if number == 1:
-        return rng.gamma(first, second)
-    if number == 2:
-        return rng.beta(first, second)
-    if number == 3:
-        return ours.draw_inverse_gamma_above(rng, first, second, limit)
-    if number == 4:
-        return ours.draw_gamma_above(rng, first, second, limit)
-    if number == 5:
-        return ours.draw_gamma_below(rng, first, second, limit)
-    if number == 6:
-        return ours.draw_log_normal_below(rng, first, second, limit)
-    if number == 7:
-        return ours.draw_normal_below(rng, first, second, limit)
-    return draw_beta(rng, first, second, limit)
-
-
-@apart
-@kernel
-def draw_parameters(rng, n, number, first, second, limit):
-    """Return float64 (n,): a draw for each of the arguments, of which there are n or one."""
-    out = np.empty(n)
-    for i in range(n):
-        # an argument of size one serves all draws
-        a, b = first[min(i, first.size - 1)], second[min(i, second.size - 1)]
-        out[i] = draw_parameter(number, a, b, limit[min(i, limit.size - 1)], rng)
-    return out
-
-
-@apart
-@kernel
-def draw_segments(rng, concentration, ptr):
-    """Return float64 (n,): one Dirichlet vector a segment; a concentration of size one serves all."""
-    out = np.empty(ptr[-1])
-    if concentration.size != out.size:
-        concentration = np.full(out.size, concentration[0])
-    ours.fill_segments(concentration, ptr, out, rng)
-    return out
 
 
 @apart
@@ -111,48 +56,77 @@ def draw_rows(plan, shape, log_weight, theta, rng):
     return out
 
 
-class _CompiledDraw(Op):
-    """An op that moves its generator on, of a numba graph; nothing evaluates it in Python.
+class FrozenTape:
+    """A tape as a hashable property of an op, with what goes in and comes out.
 
     Parameters
     ----------
-    kind : TensorType
-        Of what it draws; no property, since compiled code of one serves all.
+    tape : Tape
+    ends : tuple of int
+        The step behind each draw: one a generator.
+    given : tuple of Span
+        Where the arguments stand.
+    found : tuple of Span
+        Where the vectors stand that come out.
     """
 
-    __props__: tuple = ()
-    destroy_map = {0: [0]}  # noqa: RUF012 (PyTensor's)
-    default_output = 1
+    def __init__(self, tape: Tape, ends: tuple[int, ...], given: tuple[Span, ...], found: tuple[Span, ...]):
+        self.tape, self.ends, self.given, self.found = tape, ends, given, found
+        digest = hashlib.sha256(repr((ends, given, found)).encode())
+        for array in tape:
+            digest.update(f"{array.shape}".encode())
+            digest.update(array.tobytes())
+        self.digest = digest.hexdigest()
 
-    def __init__(self, kind: TensorType):
-        self.kind = kind
+    def __eq__(self, other):
+        return isinstance(other, FrozenTape) and other.digest == self.digest
+
+    def __hash__(self):
+        return hash(self.digest)
+
+    def __repr__(self):
+        return f"{len(self.tape.steps)} steps"
+
+
+class _CompiledDraw(Op):
+    """An op that moves its generators on, of a numba graph; nothing evaluates it in Python."""
+
+    __props__: tuple = ("frozen",)
 
     def perform(self, node, inputs, outputs):
         # PyTensor asks every op for this method; a rewrite of the numba mode alone puts the op into graphs
         raise NotImplementedError("of PyTensor's numba mode alone")
 
 
-class DrawnParameters(_CompiledDraw):
-    """The parameters of the leaves of one family, float64 (n,)."""
+class DrawnVariables(_CompiledDraw):
+    """The variables of a block before its rows, and what stands between them; each float64 (n,)."""
 
-    def make_node(self, rng, size, number, first, second, limit):
-        return Apply(self, [rng, size, number, first, second, limit], [rng.type(), self.kind()])
+    def __init__(self, frozen: FrozenTape):
+        self.frozen = frozen
+        self.destroy_map = {k: [k] for k in range(len(frozen.ends))}
 
-
-class DrawnSegments(_CompiledDraw):
-    """Weights, one simplex a segment, float64 (n,)."""
-
-    def make_node(self, rng, concentration, ptr):
-        return Apply(self, [rng, concentration, ptr], [rng.type(), self.kind()])
+    def make_node(self, *inputs):
+        """Inputs are the generators, then the arguments; outputs the generators, then what is found."""
+        generators = inputs[: len(self.frozen.ends)]
+        found = [TensorType("float64", (span.size,))() for span in self.frozen.found]
+        return Apply(self, list(inputs), [*(rng.type() for rng in generators), *found])
 
 
 class DrawnRows(_CompiledDraw):
-    """Rows of a circuit, float64 (n_row, n_column)."""
+    """Rows of a circuit, float64 (n_row, n_column).
 
-    __props__ = ("frozen",)
+    Parameters
+    ----------
+    kind : TensorType
+        Of the rows; no property, since compiled code of one serves all.
+    frozen : FrozenCircuit
+    """
+
+    destroy_map = {0: [0]}  # noqa: RUF012 (PyTensor's)
+    default_output = 1
 
     def __init__(self, kind: TensorType, frozen: FrozenCircuit):
-        super().__init__(kind)
+        self.kind = kind
         self.frozen = frozen
 
     def make_node(self, rng, size, missing, log_weight, theta):
@@ -160,22 +134,29 @@ class DrawnRows(_CompiledDraw):
         return Apply(self, [rng, size, missing, log_weight, theta], [rng.type(), self.kind()])
 
 
-@register_funcify_default_op_cache_key(DrawnParameters)
-def _drawn_parameters_numba(op, node, **kwargs):
-    @numba_njit
-    def drawn_parameters(rng, size, number, first, second, limit):
-        return rng, draw_parameters(rng, size[0], number[0], first, second, limit)
-
-    return drawn_parameters, ops_version()
-
-
-@register_funcify_default_op_cache_key(DrawnSegments)
-def _drawn_segments_numba(op, node, **kwargs):
-    @numba_njit
-    def drawn_segments(rng, concentration, ptr):
-        return rng, draw_segments(rng, concentration, ptr)
-
-    return drawn_segments, ops_version()
+@register_funcify_default_op_cache_key(DrawnVariables)
+def _drawn_variables_numba(op, node, **kwargs):
+    # written out: numba has no loop over generators, nor over arrays of several types
+    frozen: FrozenTape = op.frozen
+    generators = [f"rng_{k}" for k in range(len(frozen.ends))]
+    arguments = [f"argument_{k}" for k in range(len(frozen.given))]
+    lines = [f"def drawn_variables({', '.join(generators + arguments)}):"]
+    lines += ["    tape = borrowed(frozen_tape)", "    memory = begin(tape)"]
+    for name, x, span in zip(arguments, node.inputs[len(generators) :], frozen.given, strict=True):
+        at = span.begin
+        lines.append(f"    copy_behind({name}, {at}, memory)" if x.type.ndim else f"    memory[{at}] = {name}.item()")
+    for name, lo, hi in zip(generators, (0, *frozen.ends), frozen.ends, strict=False):
+        lines.append(f"    draw(tape, {lo}, {hi}, memory, {name})")
+    lo, hi = frozen.ends[-1] if frozen.ends else 0, len(frozen.tape.steps)
+    if lo < hi:
+        lines.append(f"    calculate(tape, {lo}, {hi}, memory)")
+    found = [f"memory[{span.begin}:{span.begin + span.size}]" for span in frozen.found]
+    lines.append(f"    return {', '.join(generators + found)}")
+    names = {"borrowed": borrowed, "frozen_tape": frozen.tape, "copy_behind": copy_behind}
+    names |= {"begin": steps.begin, "calculate": steps.calculate, "draw": steps.draw}
+    function = compile_function_src("\n".join(lines), "drawn_variables", names)
+    # the arrays are constants of the compiled function, so its key holds their content too
+    return numba_njit(function), ops_version() ^ int(frozen.digest[:14], 16)
 
 
 @register_funcify_default_op_cache_key(DrawnRows)
@@ -189,26 +170,15 @@ def _drawn_rows_numba(op, node, **kwargs):
             raise ValueError("a mask of missing cells that does not fit the rows")
         return rng, draw_rows(borrowed(plan), (n, missing.shape[1]), log_weight, theta, rng)
 
-    # the arrays are constants of the compiled function, so its key holds their content too
     return drawn_rows, ops_version() ^ int(op.frozen.digest[:14], 16)
 
 
-def _number_of(op: RandomVariable) -> int | None:
-    if not isinstance(op, BlockVariable | ours.TruncatedRV):
-        return None  # a distribution of the user's: PyTensor's code for it is as good
-    return next((number for kind, number in NUMBERS.items() if isinstance(op, kind)), None)
+# --- rows
 
 
 def _only(size: Variable) -> Variable:
     """Return the scalar entry of a size (1,) where it was made of one, else the size."""
     return size.owner.inputs[0] if size.owner and isinstance(size.owner.op, MakeVector) else size
-
-
-def _once(x: Variable) -> Variable:
-    """Return a number that was repeated to a vector as a vector of one, else x."""
-    # PyTensor's loop that repeats it makes numba compile the text of an error, which takes seconds
-    repeated = x.owner is not None and isinstance(x.owner.op, Alloc) and x.owner.inputs[0].type.ndim == 0
-    return pt.shape_padleft(x.owner.inputs[0]) if repeated else x
 
 
 def _unexpanded(x: Variable) -> Variable:
@@ -224,41 +194,165 @@ def _unexpanded(x: Variable) -> Variable:
     return x
 
 
-@node_rewriter([RandomVariable])
-def compiled_draw(fgraph, node) -> list | None:
-    """Return the outputs of the op that stands for a block's random variable, None for any other node."""
-    op = node.op
-    if not op.inplace:
-        return None
-    rng, size, *parameters = node.inputs
+@node_rewriter([CircuitRowsRV])
+def compiled_rows(fgraph, node) -> list | None:
+    """Return the outputs of the op that stands for a block's rows, None for a form that it does not know."""
+    rng, size, missing, *given = node.inputs
+    kind = node.outputs[1].type
+    log_weight, theta = map(_unexpanded, given)
     is_whole = isinstance(size.type, NoneTypeT)
-    kind, new = node.outputs[1].type, None
+    if not node.op.inplace or is_whole or kind.ndim != 2 or log_weight.type.ndim != 1 or theta.type.ndim != 1:
+        return None
+    return DrawnRows(kind, node.op.frozen).make_node(rng, _only(size), missing, log_weight, theta).outputs
+
+
+# --- variables
+
+
+def _is_number(x: Variable) -> bool:
+    """Return whether a variable is a real number or a vector of known length."""
+    kind = x.type
+    return isinstance(kind, TensorType) and kind.dtype == "float64" and kind.ndim <= 1 and None not in kind.shape
+
+
+def _source(x: Variable) -> Variable:
+    """Return the number that was made a vector of one, or repeated to a longer one; else x."""
+    made = x.owner is not None and isinstance(x.owner.op, DimShuffle | Alloc) and x.owner.inputs[0].type.ndim == 0
+    return x.owner.inputs[0] if made and _is_number(x.owner.inputs[0]) else x
+
+
+def _is_constant(x: Variable) -> bool:
+    return isinstance(x, Constant) and x.type.ndim <= 1
+
+
+def _arguments(node: Apply) -> list[Variable] | None:
+    """Return what a step reads of what was computed or drawn; None where a node cannot be a step of a tape."""
+    op, out = node.op, node.outputs[-1]
+    if not all(x.type.ndim == 1 and _is_number(x) for x in node.outputs if isinstance(x.type, TensorType)):
+        return None
+    match op:
+        case ours.SegmentDirichletRV() | BlockVariable() | ours.TruncatedRV():
+            if not op.inplace or _number(op) is None:
+                return None
+            given = node.inputs[2:]
+            whole = (_source(x) for x in given)
+            if not all(x.type.shape in ((), (1,), out.type.shape) for x in whole):
+                return None
+        case Elemwise():
+            if not steps.knows(op.scalar_op):
+                return None
+            given = node.inputs
+        case AdvancedSubtensor():
+            x, *places = node.inputs
+            one = len(places) == 1 and isinstance(places[0], Constant) and places[0].type.ndim == 1
+            if not one or places[0].type.dtype == "bool" or x.type.ndim != 1 or np.any(places[0].data < 0):
+                return None
+            given = [x]
+        case Placed():
+            given = [node.inputs[0], *node.inputs[2:]]
+        case _:
+            return None
+    given = [_source(x) for x in given]
+    return given if all(_is_constant(x) or _is_number(x) for x in given) else None
+
+
+def _number(op: Op) -> int | None:
+    """Return the step that draws from a distribution of a block; None for one of the user's."""
     if isinstance(op, ours.SegmentDirichletRV):
-        if kind.ndim != 1:
-            return None
-        new = DrawnSegments(kind).make_node(rng, _once(parameters[0]), pt.constant(op.segments.ptr))
-    elif type(op) is CircuitRowsRV:
-        missing, *given = parameters
-        log_weight, theta = map(_unexpanded, given)
-        if is_whole or kind.ndim != 2 or log_weight.type.ndim != 1 or theta.type.ndim != 1:
-            return None
-        new = DrawnRows(kind, op.frozen).make_node(rng, _only(size), missing, log_weight, theta)
-    else:
-        number = _number_of(op)
-        if (
-            number is None
-            or kind.ndim != 1
-            or any(x.type.shape not in ((1,), kind.shape) for x in parameters)
-            or None in kind.shape
-        ):
-            return None
-        first, second, *limit = (x.astype("float64") for x in parameters)
-        size, number = pt.constant(np.array(kind.shape)), pt.constant(np.array([number]))
-        new = DrawnParameters(kind).make_node(rng, size, number, first, second, *(limit or [second]))
-    return new.outputs
+        return steps.SEGMENTS
+    # PyTensor's code for a distribution of the user's is as good
+    return next((number for kind, number in steps.NUMBERS.items() if isinstance(op, kind)), None)
+
+
+class _DrawsOnTapes(GraphRewriter):
+    """Put what draws a block's variables, and what stands between them, into one op."""
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        order = fgraph.toposort()
+        arguments = {node: found for node in order if (found := _arguments(node)) is not None}
+        generation = _generations(order, arguments)
+        wanted: set[Apply] = set()
+        for node in reversed(order):
+            clients = [client for x in node.outputs for client, _ in fgraph.clients[x]]
+            if node in arguments and (
+                not isinstance(node.op, Elemwise | AdvancedSubtensor | Placed)
+                or any(isinstance(client.op, DrawnRows) for client in clients)
+                or any(client in wanted and generation[client] == generation[node] for client in clients)
+            ):
+                wanted.add(node)
+        for number in sorted({generation[node] for node in wanted}):
+            chosen = [node for node in order if node in wanted and generation[node] == number]
+            try:
+                fgraph.replace_all_validate(_on_a_tape(fgraph, chosen, arguments), reason=NAME)
+            except InconsistencyError:
+                # an argument is computed in the place of another one: PyTensor draws each variable for itself
+                continue
+
+
+def _generations(order: list[Apply], arguments: dict) -> dict[Apply, int]:
+    """Return how many tapes have to be done before each node; of one number, none waits for what is no step."""
+    found: dict[Apply, int] = {}
+    for node in order:
+        behind = 0
+        for x in node.inputs:
+            if x.owner is not None:
+                # a generator that a draw has moved on comes from a tape that is done, too
+                on_tape = x.owner in arguments
+                same = on_tape and node in arguments and isinstance(x.type, TensorType)
+                behind = max(behind, found[x.owner] + (on_tape and not same))
+        found[node] = behind
+    return found
+
+
+def _on_a_tape(fgraph: FunctionGraph, nodes: list[Apply], arguments: dict) -> list[tuple[Variable, Variable]]:
+    """Return, for nodes in order, each output that is used elsewhere and what takes its place."""
+    writer = TapeWriter()
+    spans: dict[Variable, Span] = {}
+    given: dict[Variable, Span] = {}
+    generators: list[Variable] = []
+    ends: list[int] = []
+
+    def span(x: Variable) -> Span:
+        if _is_constant(x):
+            return writer.constant(x.data)
+        if x not in spans:
+            spans[x] = given[x] = writer.span(x.type.shape[0] if x.type.ndim else 1)
+        return spans[x]
+
+    for node in nodes:
+        operands = [span(x) for x in arguments[node]]
+        n = node.outputs[-1].type.shape[0]
+        if isinstance(node.op, Elemwise):
+            spans.update(zip(node.outputs, writer.elementwise(node.op.scalar_op, n, operands), strict=True))
+            continue
+        if isinstance(node.op, AdvancedSubtensor):
+            places = writer.place(operands[0].begin + np.asarray(node.inputs[1].data, np.int64))
+            spans[node.outputs[0]] = writer.step(steps.TAKE, n, places)
+            continue
+        if isinstance(node.op, Placed):
+            joined = np.concatenate([operand.begin + np.arange(operand.size) for operand in operands])
+            spans[node.outputs[0]] = writer.step(steps.TAKE, n, writer.place(joined[node.inputs[1].data]))
+            continue
+        if isinstance(node.op, ours.SegmentDirichletRV):
+            operands.append(writer.place(node.op.segments.ptr))
+        spans[node.outputs[1]] = writer.step(_number(node.op), n, *operands)
+        generators.append(node.inputs[0])
+        ends.append(len(writer.steps))
+    inside = set(nodes)
+    used = [
+        x
+        for node in nodes
+        for x in node.outputs
+        if x in spans and any(client not in inside for client, _ in fgraph.clients[x])
+    ]
+    frozen = FrozenTape(writer.tape(), tuple(ends), tuple(given.values()), tuple(spans[x] for x in used))
+    new = DrawnVariables(frozen)(*generators, *given, return_list=True)
+    moved = [node.outputs[0] for node in nodes if node.outputs[0] not in spans]
+    return list(zip(moved + used, new, strict=True))
 
 
 def register_draws() -> None:
-    """Add the rewrite to PyTensor's numba mode; once, however often it is called."""
+    """Add the rewrites to PyTensor's numba mode; once, however often it is called."""
     if NAME not in optdb:
-        optdb.register(NAME, dfs_rewriter(compiled_draw), "numba", position=_BEHIND_INPLACE)
+        optdb.register(f"{NAME}_of_rows", dfs_rewriter(compiled_rows), "numba", position=_BEHIND_INPLACE)
+        optdb.register(NAME, _DrawsOnTapes(), "numba", position=_BEHIND_INPLACE + 0.1)

@@ -70,6 +70,8 @@ NAMES = {
     ("numba.core.imputils", "impl_ret_borrowed"): "borrowed plans: every kernel",
     ("numba.core.imputils", "lower_constant"): "plans inside PyTensor's functions: rows drawn from a block",
     ("numba.core.imputils", "lower_getattr_generic"): "borrowed plans: every kernel",
+    ("numba.core.boxing", "unbox_numpy_random_generator"): "the next one",
+    ("numba.core.pythonapi", "_unboxers"): "prior predictive draws compiled in seconds (unboxed_generators)",
     ("numba.core.typing.templates", "AttributeTemplate"): "borrowed plans: every kernel",
     ("numba.core.typing.templates", "make_concrete_template"): "kernels compiled when they are first called",
     ("numba.core.typing.templates", "infer_getattr"): "borrowed plans: every kernel",

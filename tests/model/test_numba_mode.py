@@ -17,9 +17,10 @@ from bayesjpt.kernels.density import rows_log_density
 from bayesjpt.kernels.gradient import rows_gradient
 from bayesjpt.model.circuit_rows import CircuitLogDensity
 from bayesjpt.model.compiled_density import PlannedGradient, PlannedLogDensity
-from bayesjpt.model.compiled_draws import NUMBERS, DrawnParameters, DrawnRows, DrawnSegments
+from bayesjpt.model.compiled_draws import DrawnRows, DrawnVariables
 from bayesjpt.model.flat_vectors import FlatOp, Placed, placed, type_weights
 from bayesjpt.model.priors import DRAWN
+from bayesjpt.model.tape import NUMBERS
 from tests import examples as ex
 
 LAST_BITS = 1e-14
@@ -63,13 +64,13 @@ def test_nothing_of_a_block_is_left_to_the_compiled_loops_of_pytensor(rng):
     function = pm.pytensorf.compile([], outputs, mode="NUMBA")  # compiled by numba when it is first called
     kinds = [type(op) for op in ops(function)]
     assert not [kind for kind in kinds if issubclass(kind, RandomVariable | RandomVariableWithCoreShape)]
-    assert {DrawnParameters, DrawnSegments, DrawnRows} <= set(kinds)
+    assert {DrawnVariables, DrawnRows} <= set(kinds)
     assert kinds.count(DrawnRows) == 1
 
 
 def test_draws_of_a_user_are_left_alone():
     function = pm.pytensorf.compile([], [pm.Gamma.dist(2.0, 1.0, shape=3)], mode="NUMBA")
-    assert not [op for op in ops(function) if isinstance(op, DrawnParameters)]
+    assert not [op for op in ops(function) if isinstance(op, DrawnVariables)]
 
 
 # --- flat vectors and shares
