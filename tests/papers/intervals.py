@@ -10,7 +10,6 @@ target: intervals are given the schema, and one or a few learned structures, and
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +22,10 @@ import pandas as pd
 
 import bayesjpt as bj
 from bayesjpt.defaults import STRUCTURES
-from bayesjpt.errors import BayesjptError, TableError
+from bayesjpt.errors import TableError
 from bayesjpt.posterior.draws import Posterior
 from tests.papers import sweeps
+from tests.papers.programs import names_of, run
 
 SHARE = 0.1
 """Rows that a fit sees, of all rows of a table."""
@@ -286,11 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=SEED, help="of rows, pairs and fits")
     parser.add_argument("--structures", type=int, default=STRUCTURES, help="structures that each fit averages")
     chosen = parser.parse_args(arguments)
-    try:
-        _experiment(chosen, print)
-    except BayesjptError as error:
-        print(error, file=sys.stderr)
-        return 2
+    _experiment(chosen, print)
     return 0
 
 
@@ -302,9 +298,8 @@ def table_size(path: Path) -> tuple[int, ...]:
 def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None:
     from rich.console import Console
 
-    paths = sorted((Path(chosen.data) / "abda_synthetic").glob("*.npz"), key=table_size)[: chosen.tables]
-    if not paths:
-        raise TableError(f"no tables in {str(chosen.data)!r}", "abda_synthetic/*.npz")
+    names = names_of(chosen.data, "abda_synthetic/*.npz")
+    paths = sorted((Path(chosen.data) / "abda_synthetic" / name for name in names), key=table_size)[: chosen.tables]
     settings = Settings(chosen.draws, chosen.tune, chosen.chains, chosen.pairs, chosen.seed, chosen.structures)
     show(
         f"{len(paths)} tables; a fit sees {SHARE:.0%} of the rows, the truth is the answer among the others, with its "
@@ -332,4 +327,4 @@ def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

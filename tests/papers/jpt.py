@@ -9,7 +9,6 @@ Figure 3.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 import warnings
@@ -31,6 +30,7 @@ from bayesjpt.table.table import Table
 from tests.papers import jpt_curve, jpt_predict
 from tests.papers.jpt_data import FLIGHTS, PAPER, SHARES, TABLES, Split, read_texts, split_of
 from tests.papers.measures import log_of_mean
+from tests.papers.programs import run
 
 SPLITS = 5
 DRAWS, TUNE, CHAINS = 20, 20, 2
@@ -208,28 +208,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"hard trees{pruned}; {settings.chains} chains of {settings.tune} burn-in and {settings.draws} kept sweeps")
     with_settings = partial(fit, settings=settings)
     began = time.perf_counter()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BayesjptWarning)  # constant columns, unseen labels, few draws
-            for part in chosen.parts:
-                if part == "tables":
-                    for name in chosen.tables:
-                        run_table(name, chosen.data, chosen.splits, settings, print)
-                elif part == "curve":
-                    jpt_curve.run_curve(chosen.splits, with_settings, print)
-                elif part == "saving":
-                    run_saving(chosen.data, print)
-                elif part == "digits":
-                    jpt_predict.run_digits(chosen.data, chosen.picture, with_settings, print)
-                else:
-                    for name in chosen.flights:
-                        jpt_predict.run_flights(name, chosen.data, chosen.folds, with_settings, print)
-    except BayesjptError as error:
-        print(error, file=sys.stderr)
-        return 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BayesjptWarning)  # constant columns, unseen labels, few draws
+        for part in chosen.parts:
+            if part == "tables":
+                for name in chosen.tables:
+                    run_table(name, chosen.data, chosen.splits, settings, print)
+            elif part == "curve":
+                jpt_curve.run_curve(chosen.splits, with_settings, print)
+            elif part == "saving":
+                run_saving(chosen.data, print)
+            elif part == "digits":
+                jpt_predict.run_digits(chosen.data, chosen.picture, with_settings, print)
+            else:
+                for name in chosen.flights:
+                    jpt_predict.run_flights(name, chosen.data, chosen.folds, with_settings, print)
     print(f"\n{time.perf_counter() - began:.0f} s")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

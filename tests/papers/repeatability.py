@@ -11,7 +11,6 @@ tables. All but T2 for ensembles and, beside them, for fits of one structure.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +23,13 @@ import pandas as pd
 
 import bayesjpt as bj
 from bayesjpt.defaults import STRUCTURES
-from bayesjpt.errors import BayesjptError
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.report.convergence import nested_rhat
 from bayesjpt.report.stability import Stability
 from bayesjpt.table.table import Table
 from tests.papers.abda_data import our_tables, read_data
 from tests.papers.intervals import QUERIES, SHARE, Pair, interval, judge, pairs_of, table_size
+from tests.papers.programs import run
 
 TABLES = ("abalone", "wine", "diabetes")
 SEEDS = (1, 2)
@@ -184,11 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--structures", nargs="+", type=int, default=[STRUCTURES, 1], help="kinds of fits")
     parser.add_argument("--no-nested", action="store_true", help="leave T2 out")
     chosen = parser.parse_args(arguments)
-    try:
-        _experiment(chosen, print)
-    except BayesjptError as error:
-        print(error, file=sys.stderr)
-        return 2
+    _experiment(chosen, print)
     return 0
 
 
@@ -217,4 +212,4 @@ def _experiment(chosen: argparse.Namespace, show: Callable[[str], None]) -> None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

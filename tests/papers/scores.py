@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesjpt.errors import BayesjptError
 from tests.papers import lace_peer, measures
 from tests.papers.abda_data import read_data, table_names
 from tests.papers.contestants import (
@@ -34,6 +32,7 @@ from tests.papers.contestants import (
     make_task,
     with_even_cells,
 )
+from tests.papers.programs import run
 
 OURS, LACE, INDEPENDENT, ABDA = "bayesjpt", "lace", "independent columns", "ABDA's dictionary"
 EVEN = "even cells"
@@ -268,18 +267,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     began = time.perf_counter()
     scores: dict[str, dict[str, Scores]] = {}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # constant columns, unseen labels, few draws
-            for name in chosen.tables or table_names(chosen.data):
-                task = make_task(read_data(chosen.data, name), chosen.part)
-                scores[name] = run_table(task, fits, chosen.seeds, partial(print, flush=True))
-    except BayesjptError as error:
-        print(error, file=sys.stderr)
-        return 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constant columns, unseen labels, few draws
+        for name in chosen.tables or table_names(chosen.data):
+            task = make_task(read_data(chosen.data, name), chosen.part)
+            scores[name] = run_table(task, fits, chosen.seeds, partial(print, flush=True))
     print(f"\n### All tables\n\n{summary(scores)}\n\n{time.perf_counter() - began:.0f} s")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

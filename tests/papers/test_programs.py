@@ -6,10 +6,39 @@ import sys
 
 import pytest
 
-from tests.papers import binary, outliers, plausible, programs, resolutions, wmispn
+from tests.papers import (
+    binary,
+    intervals,
+    jpt,
+    outliers,
+    plausible,
+    programs,
+    repeatability,
+    resolutions,
+    scores,
+    type_scores,
+    type_synthetic,
+    types,
+    wmispn,
+)
+
+PROGRAMS = [
+    binary,
+    intervals,
+    jpt,
+    outliers,
+    plausible,
+    repeatability,
+    resolutions,
+    scores,
+    type_scores,
+    type_synthetic,
+    types,
+    wmispn,
+]
 
 
-@pytest.mark.parametrize("program", [binary, outliers, plausible, resolutions, wmispn], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
 def test_a_folder_without_data_is_a_line(program, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["program", "--data", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bayesjpt as bj
+from bayesjpt.errors import BayesjptError
 from tests.papers import contestants, lace_peer, measures, resolutions, scores
 from tests.papers.abda_data import our_tables, read_data
 
@@ -126,12 +127,12 @@ def test_peer_fills_in_expectations_given_the_rest_of_the_row():
     assert filled[:, 3] == pytest.approx([4.0, 6.5])
 
 
-def test_interpreter_without_the_peer_exits_with_one_line(folder, capsys):
+def test_interpreter_without_the_peer_is_told(folder):
     arguments = ["--data", str(folder), *QUICK, "--lace-python"]
-    assert scores.main([*arguments, sys.executable]) == 2
-    assert "lace stopped on 'tiny'" in capsys.readouterr().err
-    assert scores.main([*arguments, str(folder / "nothing")]) == 2
-    assert "no interpreter" in capsys.readouterr().err
+    with pytest.raises(BayesjptError, match="lace stopped on 'tiny'"):
+        scores.main([*arguments, sys.executable])
+    with pytest.raises(BayesjptError, match="no interpreter"):
+        scores.main([*arguments, str(folder / "nothing")])
 
 
 def test_weights_that_do_not_fit_are_refused(folder, monkeypatch):

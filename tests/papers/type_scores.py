@@ -12,7 +12,6 @@ holds.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from bayesjpt.queries.type_evidence import NOTHING, Parts
 from bayesjpt.queries.type_features import describe
 from bayesjpt.queries.type_probability import column_features, judged
 from bayesjpt.table.schema import Column
+from tests.papers.programs import run
 from tests.papers.sweeps import add_options
 from tests.papers.type_data import (
     Label,
@@ -253,11 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = parser.parse_args(arguments)
     began = time.perf_counter()
     parts = []
-    try:
-        sources = documented_tables(settings.data), type_benchmark_tables(settings.data)
-    except bj.errors.BayesjptError as error:
-        print(error, file=sys.stderr)
-        return 2
+    sources = documented_tables(settings.data), type_benchmark_tables(settings.data)
     for tables in sources:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # constant columns and the like
@@ -281,4 +277,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

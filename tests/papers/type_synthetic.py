@@ -9,7 +9,6 @@ are continuous, as in the paper; shares under ours, told nothing; and our probab
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 
 from bayesjpt.queries.type_shares import type_shares
 from tests.papers.abda_data import ALPHA, GAMMA, our_tables, paper_schema, read_data, under_schema
+from tests.papers.programs import names_of, run
 from tests.papers.sweeps import add_options, fit
 
 TRUE = ("real", "pos", "count", "cat")
@@ -115,11 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_options(parser)
     parser.add_argument("--only", default="", help="tables whose name holds this text")
     settings = parser.parse_args(arguments)
-    names = sorted(path.stem for path in (Path(settings.data) / "abda_synthetic").glob("*.npz"))
-    names = [name for name in names if settings.only in name]
-    if not names:
-        print(f"no tables in {settings.data!r}: a folder abda_synthetic with .npz files is expected", file=sys.stderr)
-        return 2
+    names = names_of(settings.data, f"abda_synthetic/*{settings.only}*.npz".replace("**", "*"), ".npz")
     began = time.perf_counter()
     print(f"mean cosine similarity of a column's weights of types with its true type; seed {settings.seed}")
     print(f"{'table':<24}{'columns':>8}" + "".join(f"{answer:>26}" for answer in ANSWERS))
@@ -139,4 +135,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

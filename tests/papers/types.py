@@ -9,7 +9,6 @@ Two parts: the raw tables of ``DIR/uci`` against the statistical types in ``DIR/
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from bayesjpt.errors import BayesjptError
 from bayesjpt.fitting.for_types import estimate_for_types
 from bayesjpt.queries.type_probability import numeric_probability
 from bayesjpt.queries.types import UNSURE, ColumnType
+from tests.papers.programs import run
 from tests.papers.type_data import (
     LabelledTable,
     simple_rules,
@@ -210,11 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="tables whose name holds this text")
     chosen = parser.parse_args(arguments)
     settings = Settings(chosen.max_rows, chosen.seed)
-    try:
-        parts = {UCI_TITLE: uci_tables(chosen.data), BENCHMARK_TITLE: type_benchmark_tables(chosen.data)}
-    except BayesjptError as error:
-        print(error, file=sys.stderr)
-        return 2
+    parts = {UCI_TITLE: uci_tables(chosen.data), BENCHMARK_TITLE: type_benchmark_tables(chosen.data)}
     print(
         f"Learner's estimate; schema from all rows, structure from at most {settings.max_rows} of them, drawn without "
         "replacement"
@@ -229,4 +225,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)
