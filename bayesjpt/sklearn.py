@@ -402,20 +402,6 @@ def _expectations(found: MeanImputation) -> dict[str, np.ndarray]:
     return {column.name: means[:, number] for number, column in enumerate(schema) if column.base != "category"}
 
 
-def _filled_in_pandas(X, names: list[str], missing: dict[str, np.ndarray], filled, means: dict[str, np.ndarray]):
-    """Return a frame completed; see `bayesjpt.table.fill.filled_in`."""
-    out = X.copy()
-    for name, own in zip(out.columns, names, strict=True):
-        if own not in missing or not np.asarray(out[name].isna()).any():
-            continue
-        if out[name].dtype.kind == "f" and own in means:
-            # float32 is widened by means of float64; observed cells come back to the bit
-            out[name] = out[name].mask(missing[own], means[own]).astype(out[name].dtype)
-        else:
-            out[name] = filled[own].set_axis(out.index)
-    return out
-
-
 class CircuitImputer(TransformerMixin, _Circuit):
     """Missing cells by their expectation, or most probable label, given the row's others.
 
@@ -446,12 +432,9 @@ class CircuitImputer(TransformerMixin, _Circuit):
         names, rows = list(columns), self._read(columns)
         found = impute_mean(some_draws(self.post_, None)[1], rows)
         missing, means = dict(zip(rows.names, ~rows.observed, strict=True)), _expectations(found)
-        package = type(X).__module__.split(".")[0]
-        if package in ("polars", "pyarrow"):
-            return filled_in(X, names, missing, found.table.to_frame(package), means)
-        filled = found.table.to_frame()
         if hasattr(X, "columns"):
-            return _filled_in_pandas(X, names, missing, filled, means)
+            return filled_in(X, names, missing, found.table, means)
+        filled = found.table.to_frame()
         array = np.column_stack(list(columns.values()))
         array = array.astype(np.float64) if array.dtype.kind in "iubf" else array
         for position, name in enumerate(names):

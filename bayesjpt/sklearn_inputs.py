@@ -72,6 +72,8 @@ def fractions(columns: Mapping[str, Any]) -> dict[str, str]:
     """Return the kind of columns that hold fractions: numbers, however few different ones there are."""
     found = {}
     for name, column in columns.items():
+        if hasattr(getattr(column, "dtype", None), "categories"):  # of pandas; they may be numbers
+            continue
         values = np.asarray(column)
         if values.dtype.kind == "f" and (np.isfinite(values) & (values != np.rint(values))).any():
             found[name] = "real"

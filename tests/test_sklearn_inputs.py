@@ -77,6 +77,57 @@ def test_frames_are_filled_as_frames_of_their_kind(rng, package):
         assert all(one == two for column, (one, two) in enumerate(zip(old, new, strict=True)) if column != row)
 
 
+def typed(rng):
+    """Return columns of pandas of one type each, by name; rows 0 to 3 lack all cells but the first."""
+    x = rng.normal(size=60).round(2)
+    third, moments = np.digitize(x, [-0.4, 0.4]), pd.Series(pd.date_range("2024-03-20", periods=60, freq="7h"))
+    frame = pd.DataFrame({"x": x, "n": pd.Series(third, dtype="UInt8"), "sure": pd.Series(x > 0.0, dtype="boolean")})
+    frame["half"] = pd.Categorical(third / 2.0)
+    frame["grade"] = pd.Categorical.from_codes(third, ["low", "middle", "high"], ordered=True)
+    frame["bin"] = pd.cut(frame["x"], [-9.0, -0.4, 0.4, 9.0])
+    frame["flag"] = (x > 0.0).astype(float)
+    frame["at"] = moments.astype("datetime64[ns]")
+    for zone in ("Europe/Berlin", "America/New_York"):
+        frame[zone] = moments.dt.tz_localize("UTC").dt.tz_convert(zone)
+    frame.loc[:3, frame.columns[1:]] = None
+    return frame.set_index(np.arange(60) + 7)
+
+
+@pytest.mark.parametrize("pyarrow", [False, True])
+@pytest.mark.filterwarnings("ignore:times of column")
+def test_frames_of_pandas_keep_the_types_and_cells_of_their_columns(rng, pyarrow):
+    frame = typed(rng)
+    if pyarrow:
+        pytest.importorskip("pyarrow")
+        frame = frame.convert_dtypes(dtype_backend="pyarrow")
+    model = CircuitImputer(**FEW).fit(frame)
+    filled = model.transform(frame)
+    pd.testing.assert_frame_equal(filled[4:], frame[4:])
+    assert filled.notna().all(axis=None)
+    numbered = frame.set_axis(range(frame.shape[1]), axis=1)
+    found = CircuitImputer(**FEW).fit(numbered).transform(numbered)
+    pd.testing.assert_frame_equal(found, filled.set_axis(numbered.columns, axis=1))
+
+
+def test_frames_of_a_class_made_of_pandas_stay_of_it(frame):
+    class Frame(pd.DataFrame):
+        @property
+        def _constructor(self):
+            return Frame
+
+    gaps = Frame(frame.mask(frame > 1.0))
+    assert isinstance(CircuitImputer(**FEW).fit(gaps).transform(gaps), Frame)
+
+
+def test_categories_that_a_frame_does_not_have_are_added_last(rng):
+    frame = typed(rng)[["x", "grade"]]
+    model = CircuitImputer(**FEW).fit(frame)
+    few = pd.DataFrame({"x": [1.2, -1.2], "grade": pd.Categorical([None, "low"], ["low", "middle"], ordered=True)})
+    filled = model.transform(few)["grade"]
+    assert filled.tolist() == ["high", "low"]
+    assert filled.cat.categories.tolist() == ["low", "middle", "high"]
+
+
 def test_estimators_of_frames_are_asked_with_arrays_by_position(frame):
     model = CircuitRegressor(**FEW).fit(frame, 3.0 * frame["a"])
     with pytest.warns(UserWarning, match="X does not have valid feature names, but CircuitRegressor was fitted with"):

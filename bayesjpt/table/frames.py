@@ -328,13 +328,13 @@ def _categorical(series: nw.Series) -> Any:
 def _labelled_cells(name: str, series: nw.Series) -> Cells:
     """Return the cells of a categorical column with its labels in their declared order."""
     values, codes = _coded(series)
-    texts = [_label(value) for value in values]
+    texts = [label_of(value) for value in values]
     n_cell = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
     present = {texts[position] for position in np.flatnonzero(n_cell).tolist()}
     categorical = _categorical(series)
     is_ordered = bool(categorical.ordered) if categorical is not None else _is_ordered_dictionary(series)
     if categorical is not None:
-        labels = tuple(_label(label) for label in categorical.categories)
+        labels = tuple(label_of(label) for label in categorical.categories)
     elif isinstance(series.dtype, nw.Enum):
         labels = tuple(series.dtype.categories)
     elif is_ordered:
@@ -367,10 +367,10 @@ def _is_ordered_dictionary(series: nw.Series) -> bool:
     return all(longest[: len(labels)] == labels for labels in declared)
 
 
-def _label(value: Any) -> str:
-    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
-        return cells_of.number_label(float(value))
-    return str(value)
+def label_of(value: Any) -> str:
+    """Return how a category of a frame's column is called as a label."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    return cells_of.number_label(float(value)) if is_number else str(value)
 
 
 def _days(name: str, series: nw.Series) -> np.ndarray:
