@@ -26,7 +26,7 @@ def columns_of(estimator: Any, X: Any, *, reset: bool) -> tuple[list[str] | None
     Raises
     ------
     ValueError
-        Where there are no rows, or not the columns of the fit (of scikit-learn).
+        Where there are no rows, no columns, or not the columns of the fit (of scikit-learn).
     """
     if not hasattr(X, "columns"):
         checked: Any = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")  # pyright: ignore[reportArgumentType]
@@ -34,6 +34,8 @@ def columns_of(estimator: Any, X: Any, *, reset: bool) -> tuple[list[str] | None
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if not len(X):
         raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if not len(X.columns):
+        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     names = X.column_names if hasattr(X, "rename_columns") else X.columns  # the columns of pyarrow are no names
     return [str(name) for name in names], [X[name] for name in names]
 

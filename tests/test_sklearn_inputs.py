@@ -142,6 +142,12 @@ def test_arrays_of_another_width_are_refused(frame):
         model.predict(np.zeros((2, 3)))
 
 
+@pytest.mark.parametrize("kind", [CircuitClassifier, CircuitImputer])
+def test_frames_without_columns_are_refused(frame, kind):
+    with pytest.raises(ValueError, match=r"0 feature\(s\) \(shape=\(60, 0\)\) while a minimum of 1 is required"):
+        kind(**FEW).fit(frame[[]], np.resize([0, 1], len(frame)))
+
+
 def test_estimators_of_arrays_are_asked_with_frames_by_position(frame):
     gaps = frame.mask(frame > 1.0)
     model = CircuitImputer(**FEW).fit(gaps.to_numpy())
