@@ -168,12 +168,13 @@ def sample(
 ) -> None:
     """Print or write rows drawn from a fit, given an event or not."""
     from bayesjpt.queries.sample import sample
-    from bayesjpt.table.write import delimited, spelled, write_table
+    from bayesjpt.table.write import delimited, spelled, with_all_digits, write_table
 
     check_output(output)
     post = _load(fit)
     with _asking():
         rows = sample(post, n, given, rng=_rng(seed), recorded=recorded, labels=labels)
+    rows = rows if recorded else with_all_digits(rows)
     if output is None:
         typer.echo(delimited(*spelled(rows)), nl=False)
     else:

@@ -158,6 +158,16 @@ def test_sample_prints_without_a_file_and_rounds_as_the_table_does_unless_told_n
     assert max(decimals) <= 1 < min(exact)
 
 
+def test_exact_rows_have_all_digits_in_the_notation_of_their_column(frame, tmp_path, capfd):
+    table = bj.as_table({"price": [f"${price:,.2f}" for price in 432.1 * frame["size"]]})
+    post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    post.save(tmp_path / "fit.nc")
+    status, out, _ = run(capfd, "sample", tmp_path / "fit.nc", "-n", 9, "--seed", 1, "--exact")
+    assert status == 0
+    found = [float(row[0].removeprefix("$").replace(",", "")) for row in list(csv.reader(out.splitlines()))[1:]]
+    assert found == post.sample(9, rng=1, recorded=False).to_frame()["price"].tolist()
+
+
 def test_sample_with_one_seed_writes_one_file(fit, tmp_path, capfd):
     paths = [tmp_path / f"{i}.csv" for i in range(3)]
     for path, seed in zip(paths, (1, 1, 2), strict=True):

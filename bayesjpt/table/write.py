@@ -21,6 +21,7 @@ from bayesjpt.table.schema import Column
 from bayesjpt.table.table import Table
 from bayesjpt.table.written_dates import DateNotation
 from bayesjpt.table.written_durations import DurationNotation
+from bayesjpt.table.written_numbers import NumberNotation
 from bayesjpt.user_paths import as_output, as_path
 
 
@@ -86,6 +87,17 @@ def spelled(table: Table) -> tuple[list[str], list[list[str]]]:
         seen = table.observed[position].tolist()
         columns.append([text if is_observed else "" for text, is_observed in zip(cell_texts, seen, strict=True)])
     return list(table.names), columns
+
+
+def with_all_digits(table: Table) -> Table:
+    """Return a table that spells numbers with all their digits, where it gives each as many, `$1,234.50`."""
+    columns = tuple(
+        replace(column, notation=replace(column.notation, digits=-1))
+        if isinstance(column.notation, NumberNotation)
+        else column
+        for column in table.schema
+    )
+    return table.with_schema(replace(table.schema, columns=columns))
 
 
 def write_filled(
