@@ -317,6 +317,8 @@ def _listed(names: list[str]) -> list[str]:
 
 
 _UNIT = r"[%$€£]|°[CF]?|[kcmµ]?m[²³23]?|k?g|mg|m?l|h|min|m?s|km/h|m/s|k?Wh?|[kM]?Hz|h?Pa|bar|EUR|USD|GBP|CHF"
+_CURRENCY = "[$€£] ?"
+_THOUSANDS = r"\d{1,3}(?:(?:,\d{3}){2,}(?:\.\d+)?|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}(?:,\d+)?|(?:\.\d{3})+,\d+)"
 _VALUES = (
     (
         re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}(?:[T ]\d{1,2}:[\d:.]+)?|\d{4}-\d{2}"),
@@ -330,15 +332,23 @@ _VALUES = (
     (re.compile(r"\bis\s+not\b", re.IGNORECASE), "Write != in place of 'is not'."),
     (re.compile(r"\bis\b", re.IGNORECASE), "Write = in place of 'is'."),
     (
-        re.compile(
-            r"(?<![\w.,])\d{1,3}(?:(?:,\d{3}){2,}(?:\.\d+)?|(?:\.\d{3}){2,}(?:,\d+)?|(?:\.\d{3})+,\d+)(?![\w,])"
-        ),
+        re.compile(rf"[+-]?{_CURRENCY}{_THOUSANDS}(?![\w,])"),
+        "Numbers stand without their unit and marks between thousands, and with a decimal point.",
+    ),
+    (
+        re.compile(rf"(?<![\w.,]){_THOUSANDS}(?![\w,])"),
         "Numbers stand without marks between thousands, and with a decimal point.",
     ),
-    (re.compile(r"(?<![\w.])(\d+),(\d{3})(?![\w,])"), "Write {1}{2}, or {1}.{2} if the comma is a decimal mark."),
-    (re.compile(r"(?<![\w.])(\d+),(\d+)(?![\w,])"), "The decimal mark of a number is a point: {1}.{2}."),
+    (
+        re.compile(rf"(?<![\w.])([+-]?)(?:{_CURRENCY})?(\d+),(\d{{3}})(?![\w,])"),
+        "Write {1}{2}{3}, or {1}{2}.{3} if the comma is a decimal mark.",
+    ),
+    (
+        re.compile(rf"(?<![\w.])([+-]?)(?:{_CURRENCY})?(\d+),(\d+)(?![\w,])"),
+        "The decimal mark of a number is a point: {1}{2}.{3}.",
+    ),
     (re.compile(rf"(?<![\w.,'])([+-]?\d+(?:\.\d+)?) ?(?:{_UNIT})(?!\w)"), "Numbers stand without their unit: {1}."),
-    (re.compile(r"[$€£]([+-]?\d+(?:\.\d+)?)(?![\w.,])"), "Numbers stand without their unit: {1}."),
+    (re.compile(rf"([+-]?){_CURRENCY}([+-]?\d+(?:\.\d+)?)(?![\w.,])"), "Numbers stand without their unit: {1}{2}."),
     (
         re.compile(
             r"(?:[=<>(,]|\bbetween\s)\s*((?=[\w.-]*[^\W\d_])\d[\w.]*(?:-\w+)*|[^\W\d]\w*-\d[\w-]*)"
@@ -349,6 +359,15 @@ _VALUES = (
     ),
     (re.compile(r"^\s*P\s*\("), "An event stands without P( ), and evidence is given apart (given=, or --given)."),
     (re.compile(r"=([<>])"), "Write {1}=."),
+    (re.compile(r"\bin\s*[\[{]([^\[\]{}]*)[\]}]", re.IGNORECASE), "Values of a list stand in parentheses: ({1})."),
+    (
+        re.compile("[\u2018\u201a\u201c\u201e\xab]([^\u2018\u2019\u201c\u201d\xbb]*)[\u2018\u2019\u201c\u201d\xbb]"),
+        "Texts stand in straight single quotes: '{1}'.",
+    ),
+    (re.compile("\u2264"), "Write <= in place of {0}."),
+    (re.compile("\u2265"), "Write >= in place of {0}."),
+    (re.compile("\u2260"), "Write != in place of {0}."),
+    (re.compile("\u2212"), "Write - in place of {0}, which is another sign."),
 )
 """What people write for values and comparisons, and the remedies."""
 
