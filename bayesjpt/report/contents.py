@@ -230,7 +230,7 @@ class Contents:
         for odd in self.odd:
             if odd.is_far and odd.row:
                 found.setdefault("rows far from all others (Outliers)", []).append(f"{odd.row:,}")
-        return [(what, _named(names)) for what, names in found.items()]
+        return [(what, named(names)) for what, names in found.items()]
 
 
 _CODE = "a code for missing cells? --na COLUMN=CODE says so"
@@ -241,7 +241,8 @@ _N_NAMED = 12
 """Columns that are named on a line."""
 
 
-def _named(names: Sequence[str]) -> str:
+def named(names: Sequence[str]) -> str:
+    """Return names of columns as a line, the first of many."""
     more = f" and {len(names) - _N_NAMED} more" if len(names) > _N_NAMED else ""
     return ", ".join(names[:_N_NAMED]) + more
 

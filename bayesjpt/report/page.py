@@ -19,7 +19,7 @@ from bayesjpt.queries.representative import whose
 from bayesjpt.queries.type_shares import CONSTANT
 from bayesjpt.queries.types import ColumnType
 from bayesjpt.report.charts import column_svg, pairs_svg
-from bayesjpt.report.contents import Contents
+from bayesjpt.report.contents import Contents, named
 from bayesjpt.report.pairs import TOP_PAIRS
 
 DRAWN_ROWS = 200
@@ -71,6 +71,7 @@ def page_html(contents: Contents, command: str) -> str:
         numbered=all(odd.row for odd in contents.odd),
         gaps=sorted((c for c in contents.columns if c.n_missing), key=lambda c: -c.n_missing),
         complete=_complete(contents),
+        left_out=_left_out(contents),
         share=lambda n, of: f"{100.0 * n / of:.1f} %" if of else "",
         command=command,
         settings=[(key, value) for key, value in contents.settings.items() if key not in ("stability", "seed")],
@@ -129,7 +130,16 @@ def _complete(contents: Contents) -> str:
     if contents.rows is None or not contents.whole:
         return ""
     n = int(contents.rows.observed.all(axis=0).sum())
-    return f"{n:,} of {contents.rows.n_row:,} rows have all their cells."
+    where = " in the columns of the model" if _left_out(contents) else ""
+    return f"{n:,} of {contents.rows.n_row:,} rows have all their cells{where}."
+
+
+def _left_out(contents: Contents) -> str:
+    """Return where cells are missing of which the model does not know; empty for nowhere."""
+    found = [column for column in contents.types.left_out if column.n_missing]
+    n = sum(column.n_missing for column in found)
+    names = named([column.name for column in found])
+    return f"Columns that were left out have {n:,} missing cell{'s' * (n != 1)}: {names}." if found else ""
 
 
 def _data(contents: Contents, order: list[int], place: dict[int, int]) -> dict[str, Any]:

@@ -217,6 +217,18 @@ def test_same_fit_gives_the_same_page(post, table, tmp_path):
     assert pages[0] == pages[1]
 
 
+@pytest.mark.parametrize(
+    ("column", "whole"), [("rings", "No cell is missing"), ("size", "142 of 160 rows have all their cells")]
+)
+def test_gaps_of_columns_that_were_left_out_are_told(frame, tmp_path, column, whole):
+    texts = [None, *(f"text {k}" for k in range(1, N_ROW))]
+    table = bj.as_table(frame[[column]].assign(note=texts))
+    post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
+    page = post.report(tmp_path / "page.html", table=table).read_text(encoding="utf-8")
+    assert f"<p>{whole} in the columns of the model." in page
+    assert "<p>Columns that were left out have 1 missing cell: note.</p>" in page
+
+
 def test_table_of_one_column_has_a_report(tmp_path):
     table = bj.as_table(pd.DataFrame({"grade": ["a", "b", "c"] * 20}))
     post = bj.Posterior.from_circuit(bj.learn_mspn(table, np.random.default_rng(1)), table.schema)
