@@ -36,7 +36,7 @@ Event = Annotated[str, typer.Argument(help="Event: \"alcohol > 12 and color in (
 Given = Annotated[str | None, typer.Option(help="Evidence, also an event.")]
 Interval = Annotated[float, typer.Option(help="Probability of the interval.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-MaxDraws = Annotated[int, typer.Option("--draws", help="Draws to look at, of all chains; fewer are faster.")]
+MaxDraws = Annotated[int, typer.Option("--draws", min=1, help="Draws to look at, of all chains; fewer are faster.")]
 Seed = Annotated[int | None, typer.Option(help="Same seed, same rows.")]
 
 _N_SHOWN = 20
@@ -193,7 +193,7 @@ def impute(
         bool, typer.Option("--mean", help="Fill in expectations and the most probable labels in place of draws.")
     ] = False,
     draws: Annotated[
-        int, typer.Option("--draws", help="With --mean: draws to average over, of all chains.")
+        int, typer.Option("--draws", min=1, help="With --mean: draws to average over, of all chains.")
     ] = defaults.COMMAND_DRAWS,
     *,
     reader: TableReader,
@@ -297,9 +297,7 @@ def predict(
     interval: Interval = defaults.INTERVAL,
     draws: Annotated[
         int | None,
-        typer.Option(
-            help=f"Draws to look at, of all chains; fewer are faster. {defaults.COMMAND_DRAWS}, of experts all."
-        ),
+        typer.Option(min=1, help=f"Draws to look at, of all chains: {defaults.COMMAND_DRAWS}, of experts all."),
     ] = None,
     *,
     reader: TableReader,

@@ -189,6 +189,13 @@ def test_every_table_that_is_printed_is_written_with_its_types(command, fit, row
         np.testing.assert_allclose(written, numbers[name].astype(float), rtol=1e-5)
 
 
+@pytest.mark.parametrize("verb", [("impute", "--mean"), ("outliers",), ("predict", "--target", "kids")])
+def test_a_number_of_draws_is_refused_by_the_name_of_its_option(fit, rows, capfd, verb):
+    status, _, err = run(capfd, verb[0], fit, rows, *verb[1:], "--draws", 0)
+    assert status == 2
+    assert err.startswith("bayesjpt: Invalid value for '--draws'")
+
+
 def test_files_hold_what_is_printed_and_all_of_it(fit, rows, tmp_path, capfd):
     run(capfd, "outliers", fit, rows, "-o", tmp_path / "rows.tsv")
     shown = json.loads(run(capfd, "outliers", fit, rows, "--json")[1])["rows"]
