@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from bayesjpt.kernels.expert_gaps import Gaps
 from bayesjpt.kernels.expert_tree import Task
 from bayesjpt.posterior.draws import Posterior
 from bayesjpt.queries.sample import sample
+from bayesjpt.table.frames import frame_cells
 from bayesjpt.table.table import Table, as_table
 
 CANDIDATES = 200
@@ -27,10 +28,12 @@ _ADD = "Add it, or average over what it may be: fit.with_missing(bj.fit(covariat
 AVERAGE_GAPS = "Leave the rows out, or average over imputations: fit.with_missing(bj.fit(covariates))."
 
 
-def check_columns(names: Sequence[str], frame: Any) -> None:
-    """Raise `TableError` for a covariate of which a data frame or dict has no column."""
-    known = list(frame) if isinstance(frame, Mapping) else getattr(frame, "columns", names)
-    absent = [name for name in names if name not in known]
+def check_columns(names: Sequence[str], table: Table, frame: Any) -> None:
+    """Raise `TableError` for a covariate of which the frame that a table was read from has no column."""
+    # a table under a schema has all its columns, those that the frame lacks without values
+    bare = [name for name in names if not table.observed[table.schema.index(name)].any()]
+    known = {cells.name for cells in frame_cells(frame)} if bare else set()
+    absent = [name for name in bare if name not in known]
     if absent:
         raise TableError(f"no column {absent[0]!r}", "all covariates of the fit", _ADD)
 

@@ -112,9 +112,10 @@ class ExpertPosterior:
         if isinstance(rows, Table) and all(column in rows.schema.columns for column in schema):
             return rows
         frame = rows.to_frame() if isinstance(rows, Table) else with_lists(rows)
+        table = as_table(frame, schema=schema, ignore_new=True)
         if self.missing is None:
-            check_columns(self.model.covariate_columns, frame)
-        return as_table(frame, schema=schema, ignore_new=True)
+            check_columns(self.model.covariate_columns, table, frame)
+        return table
 
     def row_parts(self, table: Table) -> Iterable[RowPart]:
         """Return the rows that have all covariates, and those that lack some with imputations, in parts."""

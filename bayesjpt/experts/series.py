@@ -107,9 +107,9 @@ class ExpertSeriesPosterior(ExpertPosterior):
             table = complete.empty_rows(schema, order.rows.size)
         else:
             frame = frame.to_frame() if isinstance(frame, Table) else frame
-            if self.missing is None:
-                check_columns(self.model.covariate_columns, frame)
             table = as_table(frame, schema=schema, ignore_new=True)
+            if self.missing is None:
+                check_columns(self.model.covariate_columns, table, frame)
         return OrderedTable(table.schema, table.values, table.observed, table.unseen, order=order)
 
     def some_draws(self, max_draws: int | None) -> ExpertSeriesPosterior:

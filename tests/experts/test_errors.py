@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pymc as pm
 import pytest
 
@@ -43,6 +44,21 @@ def test_empty_cells_and_absent_columns_are_told_apart(post):
             post.predict(three.head(n)[["x", "k"]])
     with pytest.raises(TableError, match=r"^1 missing cell of the covariate 'x', the first in row 2;.*with_missing"):
         post.predict(holed(three, 1))
+
+
+@pytest.mark.parametrize(
+    "renamed",
+    [
+        pytest.param(pa.Table.from_pandas, id="pyarrow"),
+        pytest.param(lambda frame: frame.set_axis(range(4), axis=1), id="numbers"),
+        pytest.param(lambda frame: pd.concat({"m": frame}, axis=1), id="pairs"),
+    ],
+)
+def test_columns_of_new_rows_are_known_by_the_names_that_fitting_gave_them(renamed):
+    frame = renamed(rows())
+    *_, target = bj.as_table(frame).names
+    post = bj.fit_experts(frame, target=target, **SHORT)
+    assert post.expectation(frame).sizes["obs_id"] == 60
 
 
 def test_the_remedies_of_missing_cells_help(post):
