@@ -122,7 +122,10 @@ def as_frame(prediction: Prediction, rows: Any) -> Any:
         columns[name] = ("datetime", calendar_moments(values).tolist()) if is_date else ("number", values.tolist())
     package = type(rows).__module__.split(".")[0]
     frame = build_frame(columns, package if package in BACKENDS else "pandas")
-    return frame.set_axis(rows.index, axis=0) if package == "pandas" else frame
+    if package != "pandas":
+        return frame
+    # of one row of a frame, a series, the index holds the names of columns
+    return frame.set_axis(rows.index if rows.ndim == 2 else [rows.name], axis=0)
 
 
 def _probabilities(post: Posterior, given: Table, number: int) -> np.ndarray:

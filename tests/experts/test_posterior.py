@@ -222,6 +222,11 @@ def test_answers_have_the_index_of_the_frame(posts):
     assert "index" not in post.log_density(post.read(rows)).coords
 
 
+def test_one_row_of_a_frame_is_predicted_with_its_label(posts):
+    post, rows = posts["real"], frame().head(3).set_axis(["p", "q", "r"], axis=0)
+    assert post.predict(rows.loc["q"]).equals(post.predict(rows.loc[["q"]]))
+
+
 def test_modes_and_bounds_lie_where_the_density_is(posts):
     post, rows = posts["real"], frame().head(3)
     found = post.mode(rows)
