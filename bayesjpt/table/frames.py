@@ -72,7 +72,7 @@ def frame_cells(frame: Any) -> list[Cells]:
     if isinstance(frame, np.ndarray):
         return _array_cells(frame)
     try:
-        wide = nw.from_native(_with_names(frame), eager_only=True)
+        wide = nw.from_native(with_names(frame), eager_only=True)
     except TypeError:
         package = type(frame).__module__.split(".")[0]
         raise TableError(
@@ -85,16 +85,17 @@ def frame_cells(frame: Any) -> list[Cells]:
     return [_series_cells(name, wide[name]) for name in wide.columns]
 
 
-def _with_names(frame: Any) -> Any:
-    """Return a frame whose names are distinct texts."""
+def with_names(frame: Any) -> Any:
+    """Return a frame or dict of columns whose names are distinct texts, those that the columns of its Table have."""
+    if isinstance(frame, Mapping):
+        return dict(zip(_distinct_names(list(frame)), frame.values(), strict=True))
     columns = getattr(frame, "columns", None)
     if columns is not None and hasattr(columns, "tolist"):  # pandas
         old = columns.tolist()
         names = _distinct_names(old)
         return frame if names == old else frame.set_axis(names, axis=1)
     if hasattr(frame, "rename_columns"):  # pyarrow
-        names = _distinct_names(frame.column_names)
-        return frame if names == frame.column_names else frame.rename_columns(names)
+        return frame.rename_columns(_distinct_names(frame.column_names))
     return frame
 
 
@@ -111,8 +112,7 @@ def _distinct_names(names: Sequence[Any]) -> list[str]:
 
 def _mapping_cells(columns: Mapping[Any, Any]) -> list[Cells]:
     """Return the cells of a mapping from names to columns: sequences, arrays or series of one length."""
-    names = _distinct_names(list(columns))
-    table = [_column_cells(name, column) for name, column in zip(names, columns.values(), strict=True)]
+    table = [_column_cells(name, column) for name, column in with_names(columns).items()]
     for cells in table:
         if cells.codes.size != table[0].codes.size:
             raise TableError(

@@ -12,7 +12,7 @@ import numpy as np
 from bayesjpt.errors import TableError, counted, warn
 from bayesjpt.table import cells as cells_of
 from bayesjpt.table.cells import Cells
-from bayesjpt.table.frames import frame_cells, with_lists
+from bayesjpt.table.frames import frame_cells, with_lists, with_names
 from bayesjpt.table.schema import Schema
 from bayesjpt.table.table import Table
 
@@ -166,8 +166,9 @@ def table_without(table: Table, names: Sequence[str]) -> Table:
 
 
 def _without(frame: Any, names: Sequence[str]) -> Any:
-    if isinstance(frame, Mapping):
-        return {name: cells for name, cells in frame.items() if name not in names}
     if isinstance(frame, np.ndarray):
         raise TableError("an array", "a data frame or a dict of columns, with names")
+    frame = with_names(frame)
+    if isinstance(frame, Mapping):
+        return {name: cells for name, cells in frame.items() if name not in names}
     return nw.from_native(frame, eager_only=True).drop(list(names)).to_native()

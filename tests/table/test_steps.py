@@ -39,6 +39,13 @@ def test_times_are_numbers_or_dates_however_they_are_stored(times):
         assert read_order(frame, "t", None, [])[1].rows.tolist() == [2, 1, 0]
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame({0: [2, 1], 7: [5, 6]}), {0: [2, 1], 7: [5, 6]}])
+def test_columns_named_by_numbers_are_known_by_their_texts(frame):
+    rest, order = read_order(frame, "0", None, [])
+    assert order.rows.tolist() == [1, 0]
+    assert list(rest) == ["7"]
+
+
 def test_a_table_keeps_its_schema_without_time():
     table = bj.as_table({"t": [1.5, 0.5, 2.5], "x": ["a", "b", "a"]})
     rest, order = read_order(table, "t", None, [])
