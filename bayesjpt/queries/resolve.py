@@ -107,7 +107,7 @@ def position_of(name: str, schema: Schema, place: Place | None = None) -> int:
             raise EventError(
                 f"column {name!r} is not part of the model; it is left out: {column.reason}",
                 remedy=f"To model it, fit again with kinds={{{name!r}: ...}}.",
-                command=f"To model it, fit again with --kind {name}=...",
+                command=f"To model it, fit again with --kind {shlex.quote(name)}=...",
                 place=place,
             )
     left_out = [column.name for column in schema.set_aside]

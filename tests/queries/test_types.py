@@ -253,6 +253,12 @@ def test_the_first_odd_cell_of_a_column_that_was_left_out_is_told_with_its_remed
     assert "--na price=ask, and fit again" in caught.value.at_the_command_line()
 
 
+def test_a_column_that_was_left_out_is_named_in_its_remedy_as_a_shell_takes_it():
+    with pytest.raises(QueryError) as caught:
+        position_of("patient id", Schema((), (SetAside("patient id", "identifier: 300 distinct texts"),)))
+    assert "--kind 'patient id'=..." in caught.value.at_the_command_line()
+
+
 @pytest.mark.parametrize(
     ("text", "short", "words"),
     [
