@@ -236,7 +236,7 @@ def tell_divergence(model: ExpertModel, task: Task, prior: Prior, found: Optimum
     if reasons:
         warn(
             f"without a ridge EM has no single finite optimum here: {', '.join(reasons)}. "
-            f"Give ridge={defaults_experts.RIDGE:g}."
+            f"Give a ridge of {defaults_experts.RIDGE:g}."
         )
 
 

@@ -245,5 +245,5 @@ def tell_no_optimum(found: Sequence[int]) -> None:
         none = f"{counted(max(found), 'direction')} in which the search has not found an optimum"
         warn(
             f"{none}, in {sum(n > 0 for n in found)} of {counted(len(found), 'chain')}: draws are too wide or too "
-            "narrow there. Give more passes=, or a larger ridge=."
+            "narrow there. Give more passes, or a larger ridge."
         )
