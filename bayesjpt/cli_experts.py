@@ -16,11 +16,12 @@ from bayesjpt import defaults, defaults_experts
 from bayesjpt.announced import announced
 from bayesjpt.errors import BayesjptError, BayesjptWarning, LearnerError, QueryError, SchemaError, TableError
 from bayesjpt.listed_names import split_names
-from bayesjpt.table.schema import closest
+from bayesjpt.table.schema import Schema, closest
 
 if TYPE_CHECKING:
     from bayesjpt.cli_reading import TableReader
     from bayesjpt.experts.posterior import ExpertPosterior
+    from bayesjpt.experts.series import ExpertSeriesPosterior
     from bayesjpt.queries.predict import Prediction
     from bayesjpt.report.tree import Picture
     from bayesjpt.table.table import Table
@@ -154,21 +155,23 @@ def rows(reader: TableReader, path: Path, post: ExpertPosterior, *, targets: boo
     """Return new rows as a fit reads them, with targets if asked for; those of series always, with their times."""
     from bayesjpt.experts.series import ExpertSeriesPosterior
 
-    if not isinstance(post, ExpertSeriesPosterior):
-        table = reader.rows(path, post.model.read_schema(targets=targets))
-        bare = [name for name in post.model.covariate_columns if not table.observed[table.schema.index(name)].any()]
-        if bare:  # a table under a schema has all its columns, those that the file lacks without values
-            known = [cells.name for cells in reader.cells(path)]
-            absent = [name for name in bare if name not in known]
-            if absent:
-                raise TableError(f"{path} has no column {absent[0]!r}", "all covariates of the fit")
-        return table
+    of_series = isinstance(post, ExpertSeriesPosterior)
+    schema = post.model.read_schema(targets=targets or of_series)
+    table = reader.rows(path, _with_order(reader, path, post, schema) if of_series else schema)
+    bare = [name for name in post.model.covariate_columns if not table.observed[table.schema.index(name)].any()]
+    if bare:  # a table under a schema has all its columns, those that the file lacks without values
+        known = [cells.name for cells in reader.cells(path)]
+        absent = [name for name in bare if name not in known]
+        if absent:
+            raise TableError(f"{path} has no column {absent[0]!r}", "all covariates of the fit")
+    return post.read(table) if of_series else table
+
+
+def _with_order(reader: TableReader, path: Path, post: ExpertSeriesPosterior, schema: Schema) -> Schema:
+    """Return a schema with the columns of time and series, too: what they are, the new rows say unless the fit does."""
     order = {post.time: "real"} | ({} if post.series is None else {post.series: "category"})
-    # what columns are is known from the fit: covariates of a short file may look like running numbers
-    schema = post.model.read_schema(targets=True)
-    known = {column.name: "category" if column.base == "category" else "real" for column in schema}
-    unused = {column.name: "excluded" for column in schema.set_aside}
-    return post.read(reader.rows_of_kinds(path, unused | order | known))
+    own = reader.columns(path, {name: kind for name, kind in order.items() if name not in schema.names})
+    return Schema((*schema, *own), schema.set_aside)
 
 
 def predicted(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bayesjpt.posterior.draws import Posterior
     from bayesjpt.table.cells import Cells
     from bayesjpt.table.dataset import Dataset
-    from bayesjpt.table.schema import Schema
+    from bayesjpt.table.schema import Column, Schema
     from bayesjpt.table.table import Table
 
 _PANEL = "Reading the table"
@@ -168,11 +168,11 @@ class TableReader:
         _check_one_file(path)
         return self.table(path, schema=schema, ignore_new=True)
 
-    def rows_of_kinds(self, path: Path, kinds: dict[str, str]) -> Table:
-        """Return new rows beside whose columns of a fit others stand that say more, such as times; kinds of both."""
+    def columns(self, path: Path, kinds: dict[str, str]) -> tuple[Column, ...]:
+        """Return what those columns of a file are that have some kinds."""
         _check_one_file(path)
-        names = {cells.name for cells in self.cells(path)}
-        return self.table(path, kinds={name: kind for name, kind in kinds.items() if name in names} or None)
+        known = {cells.name: kinds.get(cells.name, "excluded") for cells in self.cells(path)}
+        return self.table(path, kinds=known).schema.columns if set(kinds) & set(known) else ()
 
     def cells(self, path: Path) -> list[Cells]:
         """Return the cells of a file as they are written."""

@@ -62,6 +62,23 @@ def test_series_are_predicted_one_step_ahead(csv, tmp_path, capfd):
     assert "--method" in refused(capfd, "fit", tmp_path / "series.csv", "-o", fit, *learner, *own, *order)
 
 
+def test_dates_of_new_steps_are_read_as_those_of_the_fit_were(tmp_path, capfd):
+    days = pd.date_range("2024-03-01", periods=60)
+    rows = pd.DataFrame({"day": days.strftime("%d/%m/%Y"), "a": np.tile([0.5, 1.5, 0.7], 20), "y": np.arange(60) * 0.5})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    own = ["--target", "y", "--given", "a,day", "--depth", "0", "--step", "day"]
+    assert run(capfd, "fit", tmp_path / "rows.csv", "-o", tmp_path / "fit.nc", *SHORT, *own)[0] == 0
+    april = rows.iloc[35:38]  # without any day beyond the twelfth
+    april.to_csv(tmp_path / "new.csv", index=False)
+    status, out, err = run(capfd, "predict", tmp_path / "fit.nc", tmp_path / "new.csv")
+    assert status == 0
+    assert "day_first" not in err
+    means = [float(line.split(",")[1]) for line in out.splitlines()[1:]]
+    np.testing.assert_allclose(means, april["y"], atol=2.0)
+    april.drop(columns="day").to_csv(tmp_path / "new.csv", index=False)
+    assert "no column 'day'" in refused(capfd, "predict", tmp_path / "fit.nc", tmp_path / "new.csv")
+
+
 @pytest.mark.parametrize("order", [[], ["--step", "day"]])
 def test_columns_that_are_not_in_use_may_hold_anything(csv, tmp_path, capfd, order):
     rows = pd.read_csv(csv).assign(day=np.arange(80.0), note=np.linspace(0.0, 1.0, 80))
