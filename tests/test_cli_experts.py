@@ -133,6 +133,15 @@ def test_a_target_without_a_name_is_refused_by_its_option(csv, tmp_path, capfd):
         assert "[]" not in text
 
 
+@pytest.mark.parametrize(("command", "learner"), [("fit", "expert"), ("types", "experts")])
+def test_an_unknown_learner_is_told_how_experts_are_fitted(csv, tmp_path, capfd, command, learner):
+    output = ["-o", tmp_path / "fit.nc"] if command == "fit" else []
+    text = refused(capfd, command, csv, *output, "--learner", learner, "--quiet")
+    assert f"no learner '{learner}'" in text
+    assert "bayesjpt fit --learner experts" in text
+    assert "function" not in text
+
+
 def test_options_of_the_other_learners_are_refused(csv, tmp_path, capfd):
     fit = tmp_path / "fit.nc"
     assert "--target" in refused(capfd, "fit", csv, "-o", fit, *SHORT)

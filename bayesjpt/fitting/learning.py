@@ -77,7 +77,12 @@ def check_learners(learners: list[Learner], n_structures: int) -> None:
     """Raise for an unknown learner, or more of them than structures."""
     for learner in learners:
         if not callable(learner) and learner not in LEARNERS:
-            raise LearnerError(f"no learner {learner!r}", f"one of {', '.join(LEARNERS)}, or a function")
+            raise LearnerError(
+                f"no learner {learner!r}",
+                f"one of {', '.join(LEARNERS)}",
+                "Or give a function that learns.",
+                command="Columns given others are learned by bayesjpt fit --learner experts.",
+            )
     if not 1 <= len(learners) <= n_structures:
         found = f"{len(learners)} learners for {n_structures} structure{'s' if n_structures > 1 else ''}"
         least = max(len(learners), 1)
