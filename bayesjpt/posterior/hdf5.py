@@ -55,7 +55,13 @@ class SafeFile:
         # HDF5 neither asks for a lock nor minds how else the process has a file open that Python reads; one that is
         # being replaced is whole, though its writer holds a lock for a moment
         with ExitStack() as opened:
-            self._file = h5py.File(opened.enter_context(path.open("rb")), "r")
+            source = opened.enter_context(path.open("rb"))
+            try:
+                self._file = h5py.File(source, "r")
+            except OSError as error:
+                # frames of h5py hold what HDF5 knows of a Python file; where no garbage is collected, HDF5 would free
+                # it behind the end of the interpreter, which ends in a segmentation fault
+                raise error.with_traceback(None) from None
             self._opened = opened.pop_all()
         self._n_byte = path.stat().st_size
         self._n_read = 0

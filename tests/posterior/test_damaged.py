@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -225,6 +227,14 @@ def test_truncated_file_is_refused(copy, share):
     content = copy.read_bytes()
     copy.write_bytes(content[: int(share * len(content))])
     assert refused(copy)
+
+
+def test_a_command_refuses_a_truncated_file_and_ends_as_others_do(copy):
+    copy.write_bytes(copy.read_bytes()[:-100])
+    command = [sys.executable, "-m", "bayesjpt", "sample", str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "truncated file" in done.stderr
 
 
 # h5netcdf's own destructor complains about files that it could not open
