@@ -155,7 +155,7 @@ def dependence(
 def sample(
     fit: FitPath,
     output: Output = None,
-    n: Annotated[int, typer.Option("-n", help="Rows.")] = 100,
+    n: Annotated[int, typer.Option("-n", min=1, help="Rows.")] = 100,
     given: Given = None,
     seed: Seed = None,
     recorded: Annotated[

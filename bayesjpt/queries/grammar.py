@@ -317,6 +317,8 @@ def _listed(names: list[str]) -> list[str]:
 
 
 _UNIT = r"[%$€£]|°[CF]?|[kcmµ]?m[²³23]?|k?g|mg|m?l|h|min|m?s|km/h|m/s|k?Wh?|[kM]?Hz|h?Pa|bar|EUR|USD|GBP|CHF"
+_UNIT = rf"{_UNIT}|(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?)\b"
+_ONE_VALUE = r"('[^']*'|[+-]?\d[\w.]*)"
 _CURRENCY = "[$€£] ?"
 _THOUSANDS = r"\d{1,3}(?:(?:,\d{3}){2,}(?:\.\d+)?|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}(?:,\d+)?|(?:\.\d{3})+,\d+)"
 _VALUES = (
@@ -358,6 +360,11 @@ _VALUES = (
         "Texts stand in single quotes: '{1}'.",
     ),
     (re.compile(r"^\s*P\s*\("), "An event stands without P( ), and evidence is given apart (given=, or --given)."),
+    (re.compile(r"\bgiven\b", re.IGNORECASE), "Evidence is given apart (given=, or --given)."),
+    (
+        re.compile(rf"(?<![<>!])=\s*{_ONE_VALUE}\s+or\s+{_ONE_VALUE}\s*(?:\)|$|and\b|or\b)", re.IGNORECASE),
+        "Write in ({1}, {2}) in place of = {1} or {2}.",
+    ),
     (re.compile(r"=([<>])"), "Write {1}=."),
     (re.compile(r"\bin\s*[\[{]([^\[\]{}]*)[\]}]", re.IGNORECASE), "Values of a list stand in parentheses: ({1})."),
     (
@@ -376,7 +383,7 @@ def _remedy_of_value(text: str, position: int) -> str | None:
     """Return how what stands at a place is written, where people often write it otherwise; None for the rest."""
     for pattern, remedy in _VALUES:
         for match in pattern.finditer(text):
-            if match.start() <= position < match.end():
+            if match.start() <= position < match.end() or position == match.end() == len(text):
                 return remedy.format(match[0], *match.groups())
     return None
 
