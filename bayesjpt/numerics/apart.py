@@ -27,7 +27,7 @@ from numba import config, types
 
 from bayesjpt.internals import cgutils
 from bayesjpt.numerics.borrowed import Borrowed
-from bayesjpt.numerics.native import failed
+from bayesjpt.numerics.native import failed, is_absent, raise_absent
 
 _SYMBOL = "bayesjpt_apart"
 _NAMED = {kind.name: kind for kind in (types.boolean, types.npy_rng)}
@@ -80,14 +80,13 @@ def _call(function: Callable, result: types.Type, arguments: tuple[types.Type, .
         place.initializer = ir.Constant(word, 0)
         place.linkage = "internal"
         address = cgutils.alloca_once_value(builder, builder.load(place))
-        with cgutils.if_unlikely(builder, builder.icmp_signed("==", builder.load(address), ir.Constant(word, 0))):
+        # the place may hold the answer to a call that was interrupted, which is no address
+        with cgutils.if_unlikely(builder, is_absent(builder, builder.load(address))):
             ask = cgutils.get_or_insert_function(module, ir.FunctionType(word, [cgutils.voidptr_t]), _SYMBOL)
             found = builder.call(ask, [context.insert_const_string(module, text)])
             builder.store(found, place)
             builder.store(found, address)
-            with cgutils.if_unlikely(builder, builder.icmp_signed("==", found, ir.Constant(word, 0))):
-                message = (f"{function.__name__} cannot be compiled",)
-                context.call_conv.return_user_exc(builder, RuntimeError, message)
+            raise_absent(context, builder, found, f"{function.__name__} cannot be compiled")
         kind = context.call_conv.get_function_type(result, arguments)
         pointer = builder.inttoptr(builder.load(address), kind.as_pointer())
         status, value = context.call_conv.call_function(builder, pointer, result, arguments, operands)
@@ -103,8 +102,7 @@ def _find(text: bytes) -> int:
     try:
         return _address_of(text)
     except BaseException as error:  # an exception cannot cross native frames; the call raises in its place
-        failed(error)
-        return 0
+        return failed(error)
 
 
 llvm.add_symbol(_SYMBOL, ctypes.cast(_find, ctypes.c_void_p).value)

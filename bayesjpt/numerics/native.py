@@ -28,6 +28,8 @@ from bayesjpt.internals import cgutils
 
 N_ROW = 256
 N_SLOT = 32
+ABSENT, INTERRUPTED = 0, 1
+"""What is answered in place of an address where there is none; no function stands there."""
 _SYMBOL = "bayesjpt_address"
 
 _table = np.zeros((N_ROW, N_SLOT), np.int64)
@@ -67,14 +69,29 @@ def _resolve(index: int) -> int:
     try:
         return resolve(index // N_SLOT, index % N_SLOT)
     except BaseException as error:  # an exception cannot cross native frames; `call` raises in its place
-        failed(error)
-        return 0
+        return failed(error)
 
 
-def failed(error: BaseException) -> None:
-    """Tell what went wrong in Python beneath a kernel, which can raise no more than that something did."""
+def failed(error: BaseException) -> int:
+    """Tell what went wrong in Python beneath a kernel, which raises what `raise_absent` makes of the answer."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
     with contextlib.suppress(Warning):
         warnings.warn(f"beneath a kernel: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+    return ABSENT
+
+
+def is_absent(builder: Any, address: Any) -> Any:
+    """Return the condition, in code that is being written, that an answer is no address."""
+    return builder.icmp_unsigned("<=", address, address.type(INTERRUPTED))
+
+
+def raise_absent(context: Any, builder: Any, answer: Any, message: str) -> None:
+    """Write code that raises where an answer is no address: an interrupt as one, all else with a message."""
+    with cgutils.if_unlikely(builder, is_absent(builder, answer)):
+        with builder.if_then(builder.icmp_unsigned("==", answer, answer.type(INTERRUPTED))):
+            context.call_conv.return_user_exc(builder, KeyboardInterrupt)
+        context.call_conv.return_user_exc(builder, RuntimeError, (message,))
 
 
 def _install_lookup() -> Any:
@@ -125,10 +142,7 @@ def caller(signature: Any) -> Callable:
     def call(typing_context, where, values):
         def generate(context, builder, _signature, operands):
             pointer, packed = operands
-            null = context.get_constant(types.int64, 0)
-            with cgutils.if_unlikely(builder, builder.icmp_signed("==", pointer, null)):
-                message = ("a slot of a likelihood family cannot be compiled",)
-                context.call_conv.return_user_exc(builder, RuntimeError, message)
+            raise_absent(context, builder, pointer, "a slot of a likelihood family cannot be compiled")
             kind = context.call_conv.get_function_type(result, arguments)
             function = builder.inttoptr(pointer, kind.as_pointer())
             unpacked = cgutils.unpack_tuple(builder, packed, len(arguments))

@@ -154,6 +154,28 @@ def test_a_callee_that_is_gone_is_an_error_and_no_crash(run):
     assert "RuntimeError: inner cannot be compiled" in found.stderr
 
 
+def test_an_interrupt_while_a_callee_is_found_is_one_and_the_next_call_finds_it(run):
+    program = """
+import contextlib
+import numpy as np
+from bayesjpt.numerics import apart
+from called_apart import outer
+
+def interrupted(text):
+    raise KeyboardInterrupt
+
+find, apart._address_of = apart._address_of, interrupted
+for _ in range(2):
+    with contextlib.suppress(KeyboardInterrupt):
+        outer(np.arange(4.0))
+        print("not interrupted")
+apart._address_of = find
+print(outer(np.arange(4.0)))
+"""
+    found = run(program)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "7.0\n", "")
+
+
 def test_a_kernel_that_says_what_it_returns_is_compiled_when_it_is_called(run):
     program = PROGRAM.format(name="called_late") + "print(outer(1.0 + np.arange(4.0)), compiled)\n"
     first, second = run(program), run(program)

@@ -59,6 +59,18 @@ def test_empty_slot_raises_and_tells_why():
         by_address(9, 4.0, WEIGHTS)
 
 
+def test_interrupt_while_a_slot_is_compiled_is_an_interrupt_and_the_next_call_compiles_it(monkeypatch):
+    def interrupted(row, slot):
+        raise KeyboardInterrupt
+
+    native.put(ROW, 4, weighted, SIGNATURE)
+    with monkeypatch.context() as patched:
+        patched.setattr(native, "resolve", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            by_address(4, 4.0, WEIGHTS)
+    assert by_address(4, 4.0, WEIGHTS) == 20.0
+
+
 def test_result_of_another_type_is_refused():
     native.put(ROW, 3, whole, SIGNATURE)
     with pytest.raises(TypeError, match="whole returns int64, not float64"):
