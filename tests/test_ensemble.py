@@ -292,6 +292,16 @@ def test_an_interrupt_before_the_first_structure_is_an_error_of_ours(table, monk
         bj.fit(table, n_structures=4, seed=5, cores=1, **FEW)
 
 
+def test_an_interrupt_before_the_first_structure_names_the_checkpoint_to_go_on_from(table, post, tmp_path, monkeypatch):
+    options = {"n_structures": 4, "cores": 1, "checkpoint": tmp_path / "kept", **FEW}
+    killed_at(monkeypatch, 1, KeyboardInterrupt())
+    with pytest.raises(SamplingError, match=r"Go on from '.*kept' with resume") as caught:
+        bj.fit(table, seed=5, **options)
+    assert caught.value.command == f"Go on from {str(tmp_path / 'kept')!r} by --resume"
+    monkeypatch.undo()
+    assert same(bj.fit(table, resume=True, **options), post)
+
+
 def test_an_interrupt_ends_sweeps_that_are_at_work(table, monkeypatch):
     """The main thread is interrupted while a structure is sampled: it stops within ten sweeps, however many remain."""
     sweep_on, begun = Sweeper.sweep_on, threading.Event()

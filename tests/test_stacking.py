@@ -159,6 +159,17 @@ def test_resumed_fit_scores_no_fold_twice(table, post, tmp_path, monkeypatch):
     assert calls == [0, 1, 2, 0, 1, *[0, 1, 2] * 3, *with_weight(post)]
 
 
+@pytest.mark.parametrize(("kept", "remedy"), [(None, "Nothing was kept; start again"), ("kept", "with resume")])
+def test_an_interrupt_of_a_fold_says_whether_something_was_kept(table, tmp_path, monkeypatch, kept, remedy):
+    def interrupted(self, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ensemble, "learn", interrupted)
+    folder = None if kept is None else tmp_path / kept
+    with pytest.raises(SamplingError, match=f"before the structures were weighed.* {remedy}$"):
+        bj.fit(table, by_chance, n_structures=3, seed=5, cores=1, checkpoint=folder, **FEW)
+
+
 def test_a_checkpoint_of_a_finished_fit_gives_it_back(table, post, tmp_path):
     first = bj.fit(table, by_chance, n_structures=3, seed=5, cores=1, checkpoint=tmp_path / "kept", **FEW)
     again = bj.fit(table, by_chance, n_structures=3, cores=1, checkpoint=tmp_path / "kept", resume=True, **FEW)

@@ -24,7 +24,7 @@ import numpy as np
 from bayesjpt.circuit.bdeu import BDeu
 from bayesjpt.circuit.priors import check_concentrations
 from bayesjpt.defaults import DRAWN_ESS, ESS, HALVED_ROWS, LEARN_ROWS, QUICK_ROWS, WATCH_SECONDS
-from bayesjpt.errors import BayesjptError, LearnerError, ModelError, SamplingError
+from bayesjpt.errors import BayesjptError, LearnerError, ModelError
 from bayesjpt.executors import Future, lost_processes_told
 from bayesjpt.fitting.learning import LearnerFunction, StoppedError, our_name
 from bayesjpt.kernels.remote import SameCode
@@ -451,7 +451,7 @@ def fit_structures(
     schedules : dict from int to Schedule
         Of each structure that is wanted.
     done : dict from int to Posterior
-        Structures that are done are not done again.
+        Structures that are done are not done again. Empty where an interrupt comes before the first one is.
     keep : callable
         Told each number and posterior, in this thread, when they are in `done`.
     deadline : float, optional
@@ -461,10 +461,9 @@ def fit_structures(
 
     Raises
     ------
-    SamplingError
-        Where an interrupt comes before the first structure is done, and as `bayesjpt.fit`.
+    BayesjptError
+        As `bayesjpt.fit`.
     """
-
     wanted = [number for number in schedules if number not in done]
     # where other rows would be impossible, all of them are needed, however long it takes
     n_draft = 0 if deadline is None or done or ensemble.resampling == "none" else draft_rows(table.n_row)
@@ -491,6 +490,4 @@ def fit_structures(
             future.cancel()
     if not done and drafts:
         done[wanted[0]] = drafts[0]
-    if not done:
-        raise SamplingError("interrupted before the first structure was done", remedy="Nothing was kept; start again")
     return "interrupted" if crew.interrupted else "the time is up" if crew.is_late else None

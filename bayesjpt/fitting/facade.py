@@ -318,6 +318,7 @@ def _fit_several(
 ) -> StackedPosterior:
     """Return the posterior of several structures, `learnt_from` being the table as learners see it."""
     from bayesjpt.fitting.ensemble import Ensemble, fit_structures, resampling_of
+    from bayesjpt.fitting.sampling import interrupted_before
     from bayesjpt.fitting.stacking import weights_by_held_out_rows
     from bayesjpt.posterior.draws import INDEPENDENT
     from bayesjpt.posterior.stacked import StackedPosterior
@@ -376,6 +377,8 @@ def _fit_several(
         count_bar("Structures", len(done), len(schedules), fit_settings.progress) as tell_done,
     ):
         ended = fit_structures(ensemble, table, learnt_from, schedules, done=done, keep=keep, deadline=clock.deadline)
+    if not done:
+        raise interrupted_before("the first structure was done", folder)
     if boosted and on_structure is not None:
         on_structure(whole())
     if ended is not None and len(done) < len(schedules):

@@ -81,9 +81,17 @@ def sample(
         saves.save()
     kept = min(schedule.n_kept(chain.sweep) for chain in chains)
     if not kept:
-        remedy = "Nothing was kept; start again" if folder is None else f"Go on from {str(folder.path)!r} with resume"
-        raise SamplingError("interrupted before the first kept draw", remedy=remedy)
+        raise interrupted_before("the first kept draw", folder)
     return draws if kept == schedule.n_draw else draws.first(kept)
+
+
+def interrupted_before(what: str, folder: Checkpoint | None) -> SamplingError:
+    """Return the error of an interrupt that came before anything could be answered."""
+    found = f"interrupted before {what}"
+    if folder is None:
+        return SamplingError(found, remedy="Nothing was kept; start again")
+    kept = f"Go on from {str(folder.path)!r}"  # a fit that starts again is refused there
+    return SamplingError(found, remedy=f"{kept} with resume", command=f"{kept} by --resume")
 
 
 def to_posterior(circuit: Circuit, table: Table | Dataset, draws: Draws, settings: dict[str, Any]) -> Posterior:

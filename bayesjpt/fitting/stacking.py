@@ -17,6 +17,7 @@ import numpy as np
 from bayesjpt.defaults import FOLDS
 from bayesjpt.errors import SamplingError
 from bayesjpt.fitting.ensemble import Crew, Ensemble, derived_seed
+from bayesjpt.fitting.sampling import interrupted_before
 
 if TYPE_CHECKING:
     from bayesjpt.sampler.structures_folder import StructuresFolder
@@ -84,6 +85,8 @@ def held_out_scores(
         if found is None:
             train, rest = table.take(np.flatnonzero(fold_of != fold)), table.take(held)
             found = _scores_of_fold(ensemble, train, rest, fold)
+            if found is None:
+                raise interrupted_before("the structures were weighed", folder)
             if folder is not None:
                 folder.keep_scores(fold, found)
         scores[:, held] = found
@@ -92,8 +95,8 @@ def held_out_scores(
     return scores
 
 
-def _scores_of_fold(ensemble: Ensemble, train: Table, held: Table, fold: int) -> np.ndarray:
-    """Return the log masses of the held-out rows of a fold, float64 (n_structure, n_row)."""
+def _scores_of_fold(ensemble: Ensemble, train: Table, held: Table, fold: int) -> np.ndarray | None:
+    """Return the log masses of the held-out rows of a fold, float64 (n_structure, n_row); None after an interrupt."""
     from bayesjpt.fitting.sampling import to_posterior
     from bayesjpt.queries.density import log_mass
     from bayesjpt.queries.given import log_sum
@@ -114,7 +117,7 @@ def _scores_of_fold(ensemble: Ensemble, train: Table, held: Table, fold: int) ->
     crew = Crew(score, ensemble.n_thread)
     found = dict(crew.results(range(ensemble.n)))
     if crew.interrupted:
-        raise SamplingError("interrupted before the structures were weighed", remedy="Start again, or resume")
+        return None
     return np.array([found[number] for number in range(ensemble.n)])
 
 
