@@ -96,7 +96,8 @@ class Checkpoint:
             self._release()
 
     def _disappear(self) -> None:
-        self._clear()
+        if self.path.is_dir():  # unless somebody deleted it meanwhile, which whatever is written next tells
+            self._clear()
         self._release()  # some systems do not delete open files
         try:
             (self.path / LOCK).unlink(missing_ok=True)

@@ -370,6 +370,14 @@ def test_a_folder_in_which_nothing_began_disappears(tmp_path):
     assert not (tmp_path / "fit").exists()
 
 
+@pytest.mark.parametrize("end", [Checkpoint.close, Checkpoint.remove])
+def test_a_folder_that_somebody_deleted_is_given_back_and_removed_without_it(begun, end):
+    folder = Checkpoint(begun)
+    shutil.rmtree(begun)
+    end(folder)
+    assert not begun.exists()
+
+
 def test_leftovers_of_a_fit_that_never_began_are_cleared(target, tmp_path):
     path = tmp_path / "fit"
     path.mkdir()
