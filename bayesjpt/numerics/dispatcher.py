@@ -13,8 +13,12 @@ The disk cache keeps what was made last.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
+import signal
+import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,7 +36,34 @@ from bayesjpt.internals import (
 )
 
 
-class KernelLibrary(JITCodeLibrary):
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let an interrupt wait until machine code is there.
+
+    LLVM hands it over by calling Python, where an interrupt of the main thread would be dropped, and the code with it.
+    """
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    came = []
+    before = signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+class _Library(JITCodeLibrary):
+    """The code of a kernel, whose machine code is made as a whole."""
+
+    def _finalize_final_module(self) -> None:
+        with _interrupts_held():
+            super()._finalize_final_module()
+
+
+class KernelLibrary(_Library):
     """The code of a kernel, of which machine code is made when an address in it is asked for."""
 
     has_code = False
@@ -123,17 +154,25 @@ class _Flags(Flags):
         return isinstance(other, _Flags)
 
 
-class _ForKernels(Compiler):
+class _ForPython(Compiler):
+    """Compiles what Python calls."""
+
+    library: type[_Library] = _Library
+
+    def _compile_bytecode(self) -> Any:
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        return super()._compile_bytecode()
+
+
+class _ForKernels(_ForPython):
     """Compiles what other kernels take in."""
+
+    library = KernelLibrary
 
     def __init__(self, typing_context, target_context, library, args, return_type, flags, names):
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         super().__init__(typing_context, target_context, library, args, return_type, flags, names)
-
-    def _compile_bytecode(self) -> Any:
-        self.state.library = KernelLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        self.state.library.enable_object_caching()
-        return super()._compile_bytecode()
 
 
 class KernelDispatcher(CPUDispatcher):
@@ -185,7 +224,7 @@ class KernelDispatcher(CPUDispatcher):
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         with global_compiler_lock:
-            self._compiler.pipeline_class = Compiler
+            self._compiler.pipeline_class = _ForPython
             try:
                 found = super()._compile_for_args(*args, **kws)
             finally:

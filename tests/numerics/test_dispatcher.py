@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 
@@ -101,3 +102,32 @@ def test_what_kernels_take_in_has_no_machine_code_of_its_own(monkeypatch):
     assert _half.address((types.float64,)) != 0
     assert _known().has_code
     assert _halves(np.arange(5.0)) == 5.0
+
+
+@pytest.mark.parametrize("ask", [lambda kernel: kernel(3), lambda kernel: kernel.address((types.int64,))])
+def test_an_interrupt_waits_until_machine_code_is_there_and_the_next_call_has_it(monkeypatch, ask):
+    @kernel
+    def doubled(x):
+        return 2 * x
+
+    make, made = dispatcher.JITCodeLibrary._finalize_final_module, []
+
+    def interrupted(library):
+        signal.raise_signal(signal.SIGINT)
+        make(library)
+        made.append(library)
+
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell that runs tests behind it has it ignored
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(dispatcher.JITCodeLibrary, "_finalize_final_module", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                ask(doubled)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(made) == 1
+    assert ask(doubled)
+    assert doubled(3) == 6
