@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -406,9 +405,5 @@ def room(model: ExpertModel, n_draw: int) -> Coefficients:
 def _position(table: Table, name: str) -> int:
     for aside in table.schema.set_aside:
         if aside.name == name:
-            raise LearnerError(
-                f"target {name!r} is left out: {aside.reason}",
-                remedy=f"Override it with kinds={{{name!r}: ...}}.",
-                command=f"Override it with --kind {shlex.quote(name)}=...",
-            )
+            raise LearnerError(f"target {name!r} is left out: {aside.reason}", **aside.remedies())
     return table.schema.index(name)

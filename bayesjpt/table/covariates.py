@@ -5,7 +5,6 @@ Chosen from training rows and frozen, as the schema is. It knows nothing of what
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -165,11 +164,7 @@ def make_covariates(table: Table, names: Sequence[str]) -> Covariates:
     for name in names:
         for aside in table.schema.set_aside:
             if aside.name == name:
-                raise SchemaError(
-                    f"column {name!r} is left out: {aside.reason}",
-                    remedy=f"Override it with kinds={{{name!r}: ...}}",
-                    command=f"Override it with --kind {shlex.quote(name)}=...",
-                )
+                raise SchemaError(f"column {name!r} is left out: {aside.reason}", **aside.remedies())
         members += _of_column(table, table.schema.index(name))
     return Covariates(table.schema, tuple(members))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import html
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -190,6 +191,15 @@ class SetAside:
     def is_empty(self) -> bool:
         """Whether it has no value in any row."""
         return self.reason.startswith(NO_VALUE)
+
+    def remedies(self) -> dict[str, str]:
+        """Return how to have it modelled, in Python and at the command line; nothing helps a column without values."""
+        if self.is_empty:
+            return {}
+        return {
+            "remedy": f"Override it with kinds={{{self.name!r}: ...}}.",
+            "command": f"Override it with --kind {shlex.quote(self.name)}=...",
+        }
 
 
 @dataclass(frozen=True)

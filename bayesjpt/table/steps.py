@@ -103,7 +103,12 @@ def _moments(cells: Cells) -> np.ndarray:
     if cells.stored == "text":
         cells = cells_of.spelled_number(cells) or cells_of.spelled_datetime(cells) or cells
     if cells.stored not in ("number", "datetime"):
-        raise TableError(f"column {cells.name!r} of {cells.stored}s as time", "numbers or dates")
+        raise TableError(
+            f"column {cells.name!r} of {cells.stored}s as time",
+            "numbers or dates",
+            "Where its texts are dates, bj.as_table(frame) reads them." if cells.stored == "text" else None,
+            command="Give a column of numbers or dates.",
+        )
     moments = cells.distinct[cells.codes].astype(np.float64)
     if not np.isfinite(moments).all():
         row = int(np.flatnonzero(~np.isfinite(moments))[0]) + 1

@@ -9,7 +9,7 @@ import pymc as pm
 import pytest
 
 import bayesjpt as bj
-from bayesjpt.errors import BayesjptWarning, FitFileError, LearnerError, ModelError, TableError
+from bayesjpt.errors import BayesjptError, BayesjptWarning, FitFileError, LearnerError, ModelError, TableError
 from bayesjpt.experts.gate_words import gate_in_words
 from bayesjpt.experts.laplace import tell_no_optimum
 from bayesjpt.table.covariates import make_covariates
@@ -33,6 +33,12 @@ def holed(frame: pd.DataFrame, *numbers: int) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def post():
     return bj.fit_experts(rows(), target="y", **SHORT)
+
+
+@pytest.mark.parametrize("asked", [{"target": "e"}, {"target": "y", "given": ["x", "e"]}])
+def test_no_kind_is_advised_for_a_column_without_values(asked):
+    with pytest.raises(BayesjptError, match=r"'e' is left out: empty: no value in 60 rows$"):
+        bj.fit_experts(rows().assign(e=None), **asked, **SHORT)
 
 
 def test_empty_cells_and_absent_columns_are_told_apart(post):
@@ -148,7 +154,7 @@ def test_the_command_line_speaks_of_its_options(tmp_path, capfd):
         assert "=" not in found
     bj.fit_experts(rows(), target="y", **SHORT).save(fit)
     found = refused(capfd, "predict", fit, tmp_path / "rows.csv", "--draws", "0")
-    assert "--draws 0" in found
+    assert "'--draws'" in found
     assert "max_draws" not in found
     rows().drop(columns="z").to_csv(tmp_path / "new.csv", index=False)
     assert "no column 'z'" in refused(capfd, "predict", fit, tmp_path / "new.csv")

@@ -63,7 +63,7 @@ def test_times_alone_leave_no_frame():
     [
         ({"t": [1, None]}, "first in row 2"),
         ({"t": [1, 1]}, "rows 1 and 2 at the same 't'"),
-        ({"t": ["a", "b"]}, "numbers or dates"),
+        ({"t": ["a", "b"]}, r"numbers or dates\. Where its texts are dates, bj\.as_table"),
         ({"t": [True, False]}, "numbers or dates"),
         ({"s": [1, 2]}, "no column 't'"),
         (np.zeros((2, 2)), "no column 't'"),
