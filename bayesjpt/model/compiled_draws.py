@@ -43,6 +43,8 @@ from bayesjpt.numerics.borrowed import borrowed
 from bayesjpt.numerics.jit import kernel
 
 NAME = "bayesjpt_draws"
+_LARGEST_CONSTANT, _LARGEST_TAKEN = 2048, 32768
+"""Entries of what a tape holds itself, so that all is less than the megabyte that numba's cache takes of an array."""
 _BEHIND_INPLACE = 99.5
 """Between PyTensor's rewrites that move generators on in place (99) and that prepare the others for numba (100)."""
 
@@ -62,6 +64,8 @@ class FrozenTape:
     Parameters
     ----------
     tape : Tape
+    n_open : int
+        Entries of the memory before its constants.
     ends : tuple of int
         The step behind each draw: one a generator.
     given : tuple of Span
@@ -70,9 +74,11 @@ class FrozenTape:
         Where the vectors stand that come out.
     """
 
-    def __init__(self, tape: Tape, ends: tuple[int, ...], given: tuple[Span, ...], found: tuple[Span, ...]):
-        self.tape, self.ends, self.given, self.found = tape, ends, given, found
-        digest = hashlib.sha256(repr((ends, given, found)).encode())
+    def __init__(
+        self, tape: Tape, n_open: int, ends: tuple[int, ...], given: tuple[Span, ...], found: tuple[Span, ...]
+    ):
+        self.tape, self.n_open, self.ends, self.given, self.found = tape, n_open, ends, given, found
+        digest = hashlib.sha256(repr((n_open, ends, given, found)).encode())
         for array in tape:
             digest.update(f"{array.shape}".encode())
             digest.update(array.tobytes())
@@ -141,7 +147,7 @@ def _drawn_variables_numba(op, node, **kwargs):
     generators = [f"rng_{k}" for k in range(len(frozen.ends))]
     arguments = [f"argument_{k}" for k in range(len(frozen.given))]
     lines = [f"def drawn_variables({', '.join(generators + arguments)}):"]
-    lines += ["    tape = borrowed(frozen_tape)", "    memory = begin(tape)"]
+    lines += ["    tape = borrowed(frozen_tape)", f"    memory = begin(tape, {frozen.n_open})"]
     for name, x, span in zip(arguments, node.inputs[len(generators) :], frozen.given, strict=True):
         at = span.begin
         lines.append(f"    copy_behind({name}, {at}, memory)" if x.type.ndim else f"    memory[{at}] = {name}.item()")
@@ -222,7 +228,8 @@ def _source(x: Variable) -> Variable:
 
 
 def _is_constant(x: Variable) -> bool:
-    return isinstance(x, Constant) and x.type.ndim <= 1
+    """Return whether a tape holds a constant itself; a longer one is an argument."""
+    return isinstance(x, Constant) and x.type.ndim <= 1 and x.data.size <= _LARGEST_CONSTANT
 
 
 def _arguments(node: Apply) -> list[Variable] | None:
@@ -252,6 +259,8 @@ def _arguments(node: Apply) -> list[Variable] | None:
             given = [node.inputs[0], *node.inputs[2:]]
         case _:
             return None
+    if isinstance(op, AdvancedSubtensor | Placed) and out.type.shape[0] > _LARGEST_TAKEN:
+        return None
     given = [_source(x) for x in given]
     return given if all(_is_constant(x) or _is_number(x) for x in given) else None
 
@@ -345,7 +354,7 @@ def _on_a_tape(fgraph: FunctionGraph, nodes: list[Apply], arguments: dict) -> li
         for x in node.outputs
         if x in spans and any(client not in inside for client, _ in fgraph.clients[x])
     ]
-    frozen = FrozenTape(writer.tape(), tuple(ends), tuple(given.values()), tuple(spans[x] for x in used))
+    frozen = FrozenTape(writer.tape(), writer.n_open, tuple(ends), tuple(given.values()), tuple(spans[x] for x in used))
     new = DrawnVariables(frozen)(*generators, *given, return_list=True)
     moved = [node.outputs[0] for node in nodes if node.outputs[0] not in spans]
     return list(zip(moved + used, new, strict=True))

@@ -1,7 +1,7 @@
 """A block's draws as a list of steps over one flat memory, the tape: what runs it is compiled once, for all blocks.
 
-      memory | constants, and arguments | x_normal_scale | taken[...] * shape | x_normal_variance | ... |
-                                          step 0: a draw   step 1: arithmetic   step 2: a draw
+      memory | arguments | x_normal_scale | taken[...] * shape | x_normal_variance | ... | constants |
+                           step 0: a draw   step 1: arithmetic   step 2: a draw
 
 Each step reads vectors of the memory, or numbers that serve for all entries, and writes one vector behind them.
 """
@@ -61,6 +61,8 @@ SEGMENTS = -2
 WHAT, AT, N, FIRST = 0, 1, 2, 3
 """Columns of a step: what it does, where its vector begins, how many entries; then begin and size of each operand."""
 _N_OPERAND = 3
+_FIRST_CONSTANT = 1 << 40
+"""Where constants begin until it is known where they do: behind all else."""
 
 
 @by_address
@@ -71,14 +73,14 @@ class Tape(NamedTuple):
     ----------
     steps : int64 (n_step, 9)
         A step a row, by the columns `WHAT`, `AT`, `N`, and begin and size of three operands.
-    memory : float64 (n,)
-        What stands in the memory before the first step.
-    places : int64 (n_place,)
+    constants : float64 (n_constant,)
+        The end of the memory.
+    places : int32 (n_place,)
         Places in the memory, and offsets of segments.
     """
 
     steps: np.ndarray
-    memory: np.ndarray
+    constants: np.ndarray
     places: np.ndarray
 
 
@@ -137,9 +139,11 @@ def draw_parameter(number, first, second, limit, rng):
 
 @apart
 @kernel
-def begin(tape):
-    """Return a memory, float64 (n,), before the first step."""
-    return tape.memory.copy()
+def begin(tape, n):
+    """Return a memory before the first step, float64: n entries that are still open, then the constants."""
+    memory = np.empty(n + tape.constants.size)
+    memory[n:] = tape.constants
+    return memory
 
 
 @apart
@@ -187,23 +191,23 @@ class TapeWriter:
     def __init__(self):
         self.spans: dict[Variable, Span] = {}
         self.steps: list[list[int]] = []
-        self.memory: list[np.ndarray] = []
         self.places: list[np.ndarray] = []
+        self.n_open = 0
         self._constants: dict[bytes, Span] = {}
-        self._size = self._n_place = 0
+        self._n_constant = self._n_place = 0
 
-    def span(self, size: int, start: np.ndarray | None = None) -> Span:
-        """Return a new vector of the memory; its entries are 0 where no start is given."""
-        self.memory.append(np.zeros(size) if start is None else start)
-        self._size += size
-        return Span(self._size - size, size)
+    def span(self, size: int) -> Span:
+        """Return a new vector of the memory."""
+        self.n_open += size
+        return Span(self.n_open - size, size)
 
     def constant(self, value: Any) -> Span:
         """Return the vector of a constant, which stands once in the memory, however often it is asked for."""
         value = np.asarray(value, np.float64).ravel()
         key = value.tobytes()
         if key not in self._constants:
-            self._constants[key] = self.span(value.size, value)
+            self._constants[key] = Span(_FIRST_CONSTANT + self._n_constant, value.size)
+            self._n_constant += value.size
         return self._constants[key]
 
     def place(self, places: np.ndarray) -> Span:
@@ -236,12 +240,11 @@ class TapeWriter:
 
     def tape(self) -> Tape:
         """Return what was written."""
-        width = FIRST + 2 * _N_OPERAND
-        return Tape(
-            np.array(self.steps, np.int64).reshape(-1, width),
-            np.concatenate(self.memory or [np.zeros(0)]),
-            np.concatenate(self.places or [np.zeros(0, np.int64)]),
-        )
+        steps = np.array(self.steps, np.int64).reshape(-1, FIRST + 2 * _N_OPERAND)
+        places = np.concatenate(self.places or [np.zeros(0, np.int64)])
+        for array in (steps, places):
+            array[array >= _FIRST_CONSTANT] += self.n_open - _FIRST_CONSTANT
+        return Tape(steps, np.frombuffer(b"".join(self._constants), np.float64), places.astype(np.int32))
 
 
 def knows(op: ScalarOp) -> bool:

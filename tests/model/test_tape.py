@@ -13,7 +13,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from bayesjpt.model import distributions
 from bayesjpt.model import tape as steps
-from bayesjpt.model.compiled_draws import DrawnVariables
+from bayesjpt.model.compiled_draws import _LARGEST_CONSTANT, _LARGEST_TAKEN, DrawnVariables
 from bayesjpt.model.tape import ARITHMETIC, TapeWriter, knows
 
 LAST_BITS = 1e-14
@@ -48,9 +48,9 @@ def assert_same(outputs, n_tape: int = 1) -> None:
 def run(op, operands) -> list[np.ndarray]:
     """Return the outputs of an operation on vectors, by steps."""
     writer = TapeWriter()
-    outputs = writer.elementwise(op, len(operands[0]), [writer.span(len(x), x) for x in operands])
+    outputs = writer.elementwise(op, len(operands[0]), [writer.constant(x) for x in operands])
     tape = writer.tape()
-    memory = steps.begin(tape)
+    memory = steps.begin(tape, writer.n_open)
     steps.calculate(tape, 0, len(tape.steps), memory)
     return [memory[out.begin : out.begin + out.size] for out in outputs]
 
@@ -101,6 +101,19 @@ def test_what_no_step_says_stands_between_two_tapes():
     second = distributions.FlooredGamma.dist(between, 1.0, 0.1)
     beside = distributions.FlooredGamma.dist(first, 1.0, 0.1)
     assert_same([first, between, second, beside], n_tape=2)
+
+
+def test_long_constants_are_arguments(rng):
+    rate = rng.random(_LARGEST_CONSTANT + 1)
+    drawn_with = [distributions.FlooredGamma.dist(2.0, x, 0.1) for x in (rate, rate[1:])]
+    assert_same(drawn_with)
+    assert [[span.size for span in op.frozen.given] for op in on_tapes(drawn_with)] == [[rate.size]]
+
+
+def test_long_places_stand_between_two_tapes():
+    scale = uniforms(2)
+    taken = scale[np.arange(_LARGEST_TAKEN + 1) % 2]
+    assert_same([scale, distributions.FlooredGamma.dist(2.0, taken, 0.1)], n_tape=2)
 
 
 def test_a_generator_that_was_moved_on_draws_from_the_next_tape():
