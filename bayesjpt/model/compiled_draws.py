@@ -227,7 +227,7 @@ def _source(x: Variable) -> Variable:
     return x.owner.inputs[0] if made and _is_number(x.owner.inputs[0]) else x
 
 
-def _is_constant(x: Variable) -> bool:
+def _is_held(x: Variable) -> bool:
     """Return whether a tape holds a constant itself; a longer one is an argument."""
     return isinstance(x, Constant) and x.type.ndim <= 1 and x.data.size <= _LARGEST_CONSTANT
 
@@ -241,28 +241,34 @@ def _arguments(node: Apply) -> list[Variable] | None:
         case ours.SegmentDirichletRV() | BlockVariable() | ours.TruncatedRV():
             if not op.inplace or _number(op) is None:
                 return None
-            given = node.inputs[2:]
-            whole = (_source(x) for x in given)
-            if not all(x.type.shape in ((), (1,), out.type.shape) for x in whole):
+            given = [_source(x) for x in node.inputs[2:]]
+            if not all(x.type.shape in ((), (1,), out.type.shape) for x in given):
                 return None
         case Elemwise():
             if not steps.knows(op.scalar_op):
                 return None
-            given = node.inputs
+            given = [_source(x) for x in node.inputs]
         case AdvancedSubtensor():
             x, *places = node.inputs
-            one = len(places) == 1 and isinstance(places[0], Constant) and places[0].type.ndim == 1
-            if not one or places[0].type.dtype == "bool" or x.type.ndim != 1 or np.any(places[0].data < 0):
+            if x.type.ndim != 1 or not _is_number(x) or not _are_places(places, x.type.shape[0]):
                 return None
             given = [x]
         case Placed():
             given = [node.inputs[0], *node.inputs[2:]]
+            if out.type.shape[0] > _LARGEST_TAKEN:
+                return None
         case _:
             return None
-    if isinstance(op, AdvancedSubtensor | Placed) and out.type.shape[0] > _LARGEST_TAKEN:
-        return None
-    given = [_source(x) for x in given]
-    return given if all(_is_constant(x) or _is_number(x) for x in given) else None
+    return given if all(_is_held(x) or _is_number(x) for x in given) else None
+
+
+def _are_places(index: list[Variable], size: int) -> bool:
+    """Return whether an index is of places that a vector of some size has, as a tape holds them."""
+    if len(index) != 1 or not isinstance(index[0], Constant):
+        return False
+    places = np.asarray(index[0].data)
+    is_known = places.dtype.kind in "iu" and places.ndim == 1 and places.size <= _LARGEST_TAKEN
+    return is_known and bool(np.all((places >= 0) & (places < size)))
 
 
 def _number(op: Op) -> int | None:
@@ -322,7 +328,7 @@ def _on_a_tape(fgraph: FunctionGraph, nodes: list[Apply], arguments: dict) -> li
     ends: list[int] = []
 
     def span(x: Variable) -> Span:
-        if _is_constant(x):
+        if _is_held(x):
             return writer.constant(x.data)
         if x not in spans:
             spans[x] = given[x] = writer.span(x.type.shape[0] if x.type.ndim else 1)
@@ -335,8 +341,8 @@ def _on_a_tape(fgraph: FunctionGraph, nodes: list[Apply], arguments: dict) -> li
             spans.update(zip(node.outputs, writer.elementwise(node.op.scalar_op, n, operands), strict=True))
             continue
         if isinstance(node.op, AdvancedSubtensor):
-            places = writer.place(operands[0].begin + np.asarray(node.inputs[1].data, np.int64))
-            spans[node.outputs[0]] = writer.step(steps.TAKE, n, places)
+            places = operands[0].begin + np.asarray(node.inputs[1].data, np.int64)
+            spans[node.outputs[0]] = writer.step(steps.TAKE, n, writer.place(places))
             continue
         if isinstance(node.op, Placed):
             joined = np.concatenate([operand.begin + np.arange(operand.size) for operand in operands])

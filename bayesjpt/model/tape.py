@@ -189,7 +189,6 @@ class TapeWriter:
     """What a tape is written with, step by step."""
 
     def __init__(self):
-        self.spans: dict[Variable, Span] = {}
         self.steps: list[list[int]] = []
         self.places: list[np.ndarray] = []
         self.n_open = 0
@@ -228,7 +227,8 @@ class TapeWriter:
         if isinstance(op, Composite):
             found: dict[Variable, Span] = dict(zip(op.fgraph.inputs, operands, strict=True))
             for node in op.fgraph.toposort():
-                inputs = [self.constant(x.data) if isinstance(x, Constant) else found[x] for x in node.inputs]
+                found.update({x: self.constant(x.data) for x in node.inputs if isinstance(x, Constant)})
+                inputs = [found[x] for x in node.inputs]
                 found.update(zip(node.outputs, self.elementwise(node.op, n, inputs), strict=True))
             return [found[x] for x in op.fgraph.outputs]
         what, first, *others = ARITHMETIC[type(op)], *operands

@@ -14,6 +14,7 @@ from pytensor.tensor.elemwise import Elemwise
 from bayesjpt.model import distributions
 from bayesjpt.model import tape as steps
 from bayesjpt.model.compiled_draws import _LARGEST_CONSTANT, _LARGEST_TAKEN, DrawnVariables
+from bayesjpt.model.flat_vectors import placed
 from bayesjpt.model.tape import ARITHMETIC, TapeWriter, knows
 
 LAST_BITS = 1e-14
@@ -93,6 +94,20 @@ def test_numbers_of_a_user_serve_for_all_entries():
     alpha = pm.HalfNormal.dist(0.5)
     weights = distributions.SegmentDirichlet.dist(pt.full((5,), alpha), ptr=(0, 2, 5))
     assert_same([alpha, weights, distributions.FlooredGamma.dist(alpha, 1.0, 0.0, shape=(3,))])
+
+
+def test_numbers_of_a_user_are_taken_and_placed_as_often_as_they_are_repeated():
+    alpha, repeated = pm.HalfNormal.dist(0.5), uniforms(1)
+    for vector in (pt.full((3,), alpha), pt.alloc(repeated, 3), pt.alloc(repeated[0], 3)):
+        joined = placed(6, [(np.array([4, 0, 3]), vector), (np.array([1, 5]), uniforms(2))], 0.25)
+        taken = vector[np.array([2, 0, 1, 2])]
+        draws = [distributions.FlooredGamma.dist(1.0 + x, 1.0, 0.1) for x in (joined, taken)]
+        assert_same([*draws, joined, taken], n_tape=2)
+
+
+def test_places_that_a_vector_does_not_have_are_left_to_pytensor():
+    beyond = uniforms(2)[np.array([1, 0, 2, 2])]
+    assert len(on_tapes([distributions.FlooredGamma.dist(beyond, 1.0, 0.1)])) == 2
 
 
 def test_what_no_step_says_stands_between_two_tapes():
