@@ -284,12 +284,12 @@ class _DrawsOnTapes(GraphRewriter):
 
     def apply(self, fgraph: FunctionGraph) -> None:
         order = fgraph.toposort()
-        arguments = {node: found for node in order if (found := _arguments(node)) is not None}
-        generation = _generations(order, arguments)
+        able = {node for node in order if _arguments(node) is not None}
+        generation = _generations(order, able)
         wanted: set[Apply] = set()
         for node in reversed(order):
             clients = [client for x in node.outputs for client, _ in fgraph.clients[x]]
-            if node in arguments and (
+            if node in able and (
                 not isinstance(node.op, Elemwise | AdvancedSubtensor | Placed)
                 or any(isinstance(client.op, DrawnRows) for client in clients)
                 or any(client in wanted and generation[client] == generation[node] for client in clients)
@@ -298,13 +298,13 @@ class _DrawsOnTapes(GraphRewriter):
         for number in sorted({generation[node] for node in wanted}):
             chosen = [node for node in order if node in wanted and generation[node] == number]
             try:
-                fgraph.replace_all_validate(_on_a_tape(fgraph, chosen, arguments), reason=NAME)
+                fgraph.replace_all_validate(_on_a_tape(fgraph, chosen), reason=NAME)
             except InconsistencyError:
                 # an argument is computed in the place of another one: PyTensor draws each variable for itself
                 continue
 
 
-def _generations(order: list[Apply], arguments: dict) -> dict[Apply, int]:
+def _generations(order: list[Apply], able: set[Apply]) -> dict[Apply, int]:
     """Return how many tapes have to be done before each node; of one number, none waits for what is no step."""
     found: dict[Apply, int] = {}
     for node in order:
@@ -312,14 +312,14 @@ def _generations(order: list[Apply], arguments: dict) -> dict[Apply, int]:
         for x in node.inputs:
             if x.owner is not None:
                 # a generator that a draw has moved on comes from a tape that is done, too
-                on_tape = x.owner in arguments
-                same = on_tape and node in arguments and isinstance(x.type, TensorType)
+                on_tape = x.owner in able
+                same = on_tape and node in able and isinstance(x.type, TensorType)
                 behind = max(behind, found[x.owner] + (on_tape and not same))
         found[node] = behind
     return found
 
 
-def _on_a_tape(fgraph: FunctionGraph, nodes: list[Apply], arguments: dict) -> list[tuple[Variable, Variable]]:
+def _on_a_tape(fgraph: FunctionGraph, nodes: list[Apply]) -> list[tuple[Variable, Variable]]:
     """Return, for nodes in order, each output that is used elsewhere and what takes its place."""
     writer = TapeWriter()
     spans: dict[Variable, Span] = {}
@@ -335,7 +335,8 @@ def _on_a_tape(fgraph: FunctionGraph, nodes: list[Apply], arguments: dict) -> li
         return spans[x]
 
     for node in nodes:
-        operands = [span(x) for x in arguments[node]]
+        # of a tape that is done, arguments are others by now
+        operands = [span(x) for x in _arguments(node) or []]
         n = node.outputs[-1].type.shape[0]
         if isinstance(node.op, Elemwise):
             spans.update(zip(node.outputs, writer.elementwise(node.op.scalar_op, n, operands), strict=True))
