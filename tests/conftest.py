@@ -30,8 +30,9 @@ except ImportError:  # Windows: each worker compiles for itself
 os.environ.setdefault("BAYESJPT_ANNOUNCED_SECONDS", "inf")
 # workers and other children of this process: their BLAS would spin on the cores that the other workers compute on
 os.environ |= {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-# PyTensor would note for each variable of a graph where it was made, which takes a fifth of the time of making graphs
-os.environ.setdefault("PYTENSOR_FLAGS", "traceback__limit=0")
+# PyTensor would note for each variable of a graph where it was made, which takes a fifth of the time of making graphs;
+# and it would print that a rewrite of ours fails, and go on
+os.environ.setdefault("PYTENSOR_FLAGS", "traceback__limit=0,on_opt_error=raise")
 SEED = int(os.environ.get("BAYESJPT_SEED", "20260101"))
 gc.set_threshold(50_000, 20, 20)  # compiling makes many objects that live on: a twentieth of the time went into them
 

@@ -203,6 +203,8 @@ def _unexpanded(x: Variable) -> Variable:
 @node_rewriter([CircuitRowsRV])
 def compiled_rows(fgraph, node) -> list | None:
     """Return the outputs of the op that stands for a block's rows, None for a form that it does not know."""
+    if type(node.op) is not CircuitRowsRV:
+        return None  # rows of groups have a weight for each group
     rng, size, missing, *given = node.inputs
     kind = node.outputs[1].type
     log_weight, theta = map(_unexpanded, given)
